@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tcl.api import define
+from tcl.api import sized as sizes_of
 from tcl.arrays.arguments import base_outputs, check_initialised, new_output, output_arrays
-from tcl.arrays.user_input import SourceLike, in_order, text_of
+from tcl.arrays.user_input import SourceLike, in_order
 from tcl.codegen.reference import compile_reference
-from tcl.common.closest import no_def
-from tcl.common.errors import ArgumentError
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import results_class
-from tcl.grammar.check.definitions import check
-from tcl.grammar.ranges.inference import infer
 
 
 def reference(
@@ -34,15 +32,12 @@ def reference(
     Raises as a call does: ``ArgumentError`` for arrays and ``RangeInferenceError`` for sizes that
     do not fit, ``IndexError`` where data select an element that does not exist.
     """
-    text, name = text_of(source)
-    defs = check(text, name)
-    if entry_point not in defs:
-        raise ArgumentError(no_def(entry_point, defs))
-    checked = defs[entry_point]
+    definitions = define(source)
+    checked = definitions.definition(entry_point)
     if named:
         inputs = in_order(checked, inputs, named, ("outputs",))
     arrays = inputs_of(checked, inputs).values()
-    sized = infer(checked, {t.name: a.shape for t, a in zip(checked.inputs, arrays, strict=True)})
+    sized = sizes_of(definitions, checked, arrays)
     if outputs is None:
         check_initialised(checked)
         made = tuple(new_output(sized, tensor, np.empty) for tensor in checked.outputs)

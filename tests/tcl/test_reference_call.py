@@ -68,10 +68,13 @@ def test_what_is_wrong_is_said_as_calls_say_it() -> None:
         assert told[0] == told[1]
     with pytest.raises(tcl.ArgumentError, match="did you mean 'both'"):
         tcl.reference(BOTH, "bot", x, places)
+    with pytest.raises(tcl.ArgumentError, match="a def is selected by its name, a string, not"):
+        tcl.reference(BOTH, x, places)  # type: ignore[arg-type]
     with pytest.raises(tcl.ArgumentError, match="pass outputs="):
         tcl.reference("def f(float(N) X) -> (S) { S += X(i) }", "f", x)
 
 
+@pytest.mark.filterwarnings("ignore::tcl.TclWarning")
 @pytest.mark.parametrize("seed", range(12))
 def test_the_names_of_the_text_are_where_it_says(seed: int) -> None:
     """It runs with these names and no others."""
