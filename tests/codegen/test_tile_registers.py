@@ -61,7 +61,8 @@ def test_a_fused_sum_of_a_wider_type_takes_several_registers(type_: str, most: i
         L(i, j) min=! max(X(i, k), Y(j, k)) N(i, j) +=! {count} }}"
     found = chosen(text, (90, 500), (128, 500))
     points = math.prod(x for x in (found.register or ())[:2] if x)
-    assert (found.vectorize or ())[1] == 64
+    assert found.vectorize is not None
+    assert found.vectorize[1] == 64
     assert 1 < points * (2 if type_ == "int8" else 5) <= 28, found.register
 
 
