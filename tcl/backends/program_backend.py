@@ -175,8 +175,8 @@ class ProgramBackend:
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> ComputedElements:
         """Compute the outputs with the reference backend, of large ones a sample."""
         computed = reference.compute(self.sized, inputs, outputs)
-        if computed.whole:
-            _results[:] = [(self, outputs)]
+        small = sum(o.nbytes for o in outputs) <= _KEPT
+        _results[:] = [(self, outputs)] if computed.whole and small else []
         return computed
 
     def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
@@ -193,6 +193,8 @@ class ProgramBackend:
         return reference.compute_briefly(self.sized, inputs, outputs)
 
 
+_KEPT = 1 << 26
+"""Bytes of results that a process keeps: more are computed in less time than roundings take."""
 _results: list[tuple[ProgramBackend, Sequence[Array]]] = []
 """What this process has computed with the reference, for ``roundings``."""
 

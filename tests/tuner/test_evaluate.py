@@ -274,6 +274,10 @@ def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
     found = compute_roundings(backend)
     with pytest.raises(AssertionError):  # it is not kept for longer
         compute_roundings(backend)
+    monkeypatch.setattr("tcl.backends.program_backend._KEPT", 13 * 17 * 4)  # the sums besides
+    compute_reference(backend)
+    with pytest.raises(AssertionError):
+        compute_roundings(backend)
     for one, other in zip(found, alone, strict=True):
         assert one.error == other.error > 0
         np.testing.assert_array_equal(one.places, other.places)
