@@ -71,8 +71,8 @@ class ReadShares:
         self.sums.add(version, self._settled(share))
 
     def _placed(self, read: c.Read, value: ast.Expr) -> Share:
-        """The share of a read at a place that data decide. What decides another dimension is an
-        index there, or a condition: on the left stand indices, each once, and what is read."""
+        """The share of a read at a place that data decide. An index that decides another dimension
+        stands there if it is the only one and stays inside; or else a condition decides."""
         ranges = {self.writer.renamed.get(i, i): r for i, r in self.step.ranges.items()}
         place: list[ast.Expr] = []
         conditions: list[ast.Expr] = []
@@ -84,7 +84,7 @@ class ReadShares:
             inside = _meeting(ranges[own], axis) if own in ranges else None
             if inside is not None:  # where it is outside, a condition keeps it from being read
                 ranges[own] = inside
-            if inside is None and not _reads_below(subscript, self.step.lets):
+            if inside is None and isinstance(tree, ast.Name):
                 letters = self.sums.forward.names.indices(len(ranges) + 1)
                 index = next(n for n in letters if n not in ranges)
                 ranges[index] = axis

@@ -371,6 +371,10 @@ CHOSEN = {
     "twice": "O(n, d) = sin(X(I(n), d)) * X(J(n), d)",
     "with itself": "O(n, d) = X(I(n), d) * X(n, d)",
     "computed": "O(n) = X((I(n) + J(n)) / 2, I(n) * J(n) % 4)",
+    "beside a quotient": "O(n) = X(I(n), n / 2) * X(n, I(n))",
+    "beside a number": "O(n) = sin(X(I(n), 3))",
+    "beside a guarded neighbour": "O(n) = n > 0 ? X(I(n), n - 1) * X(J(n), n) : 0 where n in 0:4",
+    "beside indices of others": "O(n, m) = X(I(n), (n + m) / 2) * X(J(m), 3 - m)",
     "through names": "O(n) = X(r, n) * X(n, r) where i = I(n) + J(n), r = i / 2",
     "of some rows": "O(n) = X(n, I(n)) * X(n, J(n)) where n in 1:3",
     "another way": "O(n, i) = X(I(n), 2 * i) where i in 0:2",
@@ -406,6 +410,13 @@ def test_places_that_data_choose(name: str) -> None:
             arrays = {"X": values, "I": at[0], "J": at[1]}
             check_gradients(text, "f", arrays)
             check_gradients(text, "f", arrays, save=())
+
+
+def test_what_stands_beside_such_a_place_is_no_condition() -> None:
+    """Which would be asked for all elements of its dimension."""
+    for at in ("n / 2", "n + 1", "2", "n % 3"):
+        text = f"def f(float(A, B) V, int32(N) K) -> (O) {{ O(n) = V(K(n), {at}) where n in 0:N }}"
+        assert _body(text, "f") == f"d_V(K(n), {at}) +=! d_O(n)"
 
 
 def test_gradients_of_places_that_data_choose_twice() -> None:
