@@ -400,6 +400,33 @@ def test_chunks_are_as_long_as_what_all_of_them_read_deserves() -> None:
         assert grouping(program, replace(device, threads=1))["s0"].chunk == (1, rows, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (
+            "float(M, K) A, float(K, N) B) -> (C, S) { C(m, n) +=! A(m, k) * B(k, n)\n"
+            "S(m) +=! C(m, n) }",
+            [(350, 200), (200, 410)],
+        ),
+        (
+            "int16(T, N) X, float(T, 2) G) -> (Y, Most) { Y(n, c) +=! float(X(t, n)) * G(t, c)\n"
+            "Most(c, k) max=! Y(480 * k + i, c) where i in 0:480 }",
+            [(24, 9637), (24, 2)],
+        ),
+    ],
+    ids=["sums of rows", "maxima per channel"],
+)
+def test_chunks_do_not_keep_rows_from_sharing_what_they_read(
+    text: str, shapes: list[tuple[int, ...]]
+) -> None:
+    """Else each row of A reads all of B, each channel all of X."""
+    program = lower(sized(text, *shapes))
+    found = heuristic(program, program.nests[0], ZEN4)
+    chunk = (grouping(program, ZEN4).get("s0") or NestOptions()).chunk or (0, 0, 0)
+    for dim, size in zip(program.nests[0].dims, chunk, strict=True):
+        assert not size or size >= (found.register or ())[program.nests[0].dims.index(dim)]
+
+
 def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
     """A window of three along a row reads each element of the row three times."""
     text = (

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay
 from tcl.codegen.choose.cpu.memory_reads import memory_rate
-from tcl.codegen.choose.cpu.register_tiles import TileChoice
+from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.choose.cpu.thread_chunks import balanced, fastest_way, in_lanes, reuses
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -158,11 +159,29 @@ class ChunkGroup:
         if everything > device.l2_bytes and self._in_pieces(program, device):
             return False
         work = sum(n.points / lanes_of(n.point, device) / 2 for n in self.nests)
-        if again / speed <= _WORTH * work:
+        saved = again / speed - _WORTH * work
+        if saved <= 0 or saved <= self._lost_reuse(program, device):
             return False
         touched = self.bytes(program, self._spans(self._of_one_thread(program, device)))
         # Else it is gone before the next nest reads it.
         return touched <= device.l2_bytes or not self._affine
+
+    def _lost_reuse(self, program: ir.Program, device: CpuProfile) -> float:
+        """Cycles that chunks of fewer points than a register tile add to nests that read operands
+        again: what rows of the tile would share is loaded and computed for each chunk."""
+        sizes, lost = self.chunk(program, device), 0.0
+        for position, nest in enumerate(self.nests):
+            cut = {dims[position]: n for dims, n in zip(self.shared, sizes, strict=True)}
+            whole = (
+                None if nest.sequential or not reuses(nest) else fastest_way(program, nest, device)
+            )
+            if not isinstance(whole, TileChoice):
+                continue
+            if any(n < min(whole.unit(d), nest.dim(d).extent) for d, n in cut.items()):
+                dims = tuple(replace(d, extent=cut.get(d.name, d.extent)) for d in nest.dims)
+                part = fastest(program, replace(nest, dims=dims), device)
+                lost += max(0.0, part.cycles * self.count(sizes) - whole.cycles)
+        return lost
 
     def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
         """Whether chunks would cut the rows of a tensor that the second cache does not hold beside
