@@ -72,5 +72,20 @@ def test_a_register_tile_has_most_points_that_decide_conditions_of_a_reduction()
         O(c, k, b) min=! j != k ? max(X(c, j, b), -X(c, j, b)) : int8(127) where k in 0:D }"""
     for extent in (5, 7):
         found = chosen(text, (90, extent, 64))
-        rows, steps = (found.register or ())[1], (found.register or ())[3]
+        _, rows, _, steps = found.register or ()
         assert 2 * rows > extent and steps == extent
+
+
+@pytest.mark.parametrize(("extent", "lanes"), [(5, 4), (6, 4), (8, 8), (16, 8)])
+def test_vectors_of_half_the_length_fill_short_rows(extent: int, lanes: int) -> None:
+    """Where a core works on long ones in halves."""
+    text = """double(N, K) L, double(N, K) D, double(N, K) U, double(N, K) X) -> (Y) {
+        Y(n, k) = D(n, k) * X(n, k) + ((k > 0) ? L(n, k) * X(n, k - 1) : 0)
+            + ((k < K - 1) ? U(n, k) * X(n, k + 1) : 0) }"""
+    assert chosen(text, *[(4000, extent)] * 4).vectorize == (1, lanes)
+
+
+def test_whole_vectors_are_transposed() -> None:
+    text = "float(A, B, C, D, E) X) -> (O) { O(e, b, d, a, c) = X(a, b, c, d, e) }"
+    _, lanes = chosen(text, (15, 17, 19, 21, 23)).vectorize or (-1, 1)
+    assert lanes == 16
