@@ -14,6 +14,7 @@ from nests import WIDE, sized
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import CALL_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.operation_costs import (
     addition_cycles,
     arithmetic_cycles,
@@ -137,3 +138,13 @@ def test_tiles_of_a_triangle_leave_out_what_lies_beyond_it() -> None:
     rows, columns = (found.register or ())[1:3]
     assert found.vectorize == (2, 16) and columns <= 1
     assert rows == 14, "two tiles, of which one has both vectors"
+
+
+def test_lanes_are_those_of_the_types_that_norms_compute_in() -> None:
+    """Norms of floats are computed in float64: a byte made from one takes no more registers than
+    one made from float64."""
+    counts = []
+    for value in ("X(n) * 2", "rnorm3d(X(n), 1.0, 2.0) * 2", "double(X(n)) * 2"):
+        text = f"float(N) X) -> (uint8(N) O) {{ O(n) = uint8({value}) }}"
+        counts.append(lanes_of(lower(sized(text, (1000,))).nests[0].point, WIDE))
+    assert counts == [64, 32, 32]
