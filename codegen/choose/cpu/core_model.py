@@ -83,6 +83,8 @@ class Core:
     """The dimensions of the condition of a reduction that goes through the compacted indices of its
     points, which are the same for all points of a register tile; none if it goes through all
     points. The nest has no condition here."""
+    share: float = 1.0
+    """The part of the points whose compacted indices these are."""
     before: float = 0.0
     """Cycles to make the lists."""
     cut: frozenset[str] = frozenset()

@@ -16,7 +16,12 @@ from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, STREAMS
 from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
-from tcl.codegen.choose.cpu.variants import compacted_dims, compaction_cycles, dot_products
+from tcl.codegen.choose.cpu.variants import (
+    compacted_dims,
+    compaction_cycles,
+    condition_share,
+    dot_products,
+)
 from tcl.codegen.devices.cpu import FEW_APART, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
@@ -133,15 +138,17 @@ def searched(
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
     if fused.sums == 1 and (compacted := compacted_dims(program, nest)):
-        bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, fused)
-        cores.append(replace(bare, compacted=compacted, before=compaction_cycles(nest, device)))
+        cores.append(_through_lists(program, nest, device, fused, compacted))
     found = _best(plain)
     for core in cores[1:]:
         found = _least([found, _best(core, found.cycles)])
     if not device.halves_vectors:
         return found
     half = replace(device, vector_bits=device.vector_bits // 2)
-    core = Core.read(program, nest, half, fused)
+    if compacted := found.core.compacted:
+        core = _through_lists(program, nest, half, fused, compacted)
+    else:
+        core = Core.read(program, nest, half, fused)
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
@@ -169,6 +176,19 @@ def searched(
 def _has_lanes_apart(core: Core, lane: str | None) -> bool:
     """Whether each lane of some vector is read or written by itself, or transposed."""
     return any(a.cycles(lane, core.lanes) >= core.lanes for a in (*core.reads, core.target))
+
+
+def _through_lists(
+    program: ir.Program,
+    nest: ir.Nest,
+    device: CpuProfile,
+    fused: PerResult,
+    compacted: frozenset[str],
+) -> Core:
+    """A nest that goes through the compacted indices of its points along these dimensions."""
+    bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, fused)
+    share, before = condition_share(nest), compaction_cycles(nest, device)
+    return replace(bare, compacted=compacted, share=share, before=before)
 
 
 def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:

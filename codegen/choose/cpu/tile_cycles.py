@@ -57,7 +57,6 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     steps_written_out,
     window_of,
 )
-from tcl.codegen.choose.cpu.variants import CONDITION_SHARE
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
@@ -93,7 +92,7 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
         if name not in sizes:
             outer *= count
     # How many parts there are of each kind: first those with no dimension cut short.
-    times = outer * (CONDITION_SHARE if core.compacted else core.reached(lane, sizes))
+    times = outer * (core.share if core.compacted else core.reached(lane, sizes))
     found: list[tuple[Mapping[str, int], float]] = [(sizes, times)]
     for name, size in sizes.items():
         full, rest = divmod(units[name], size)
@@ -129,7 +128,7 @@ def nest_cycles(
     total, left, steps = core.before, parts.left, core.steps
     if lane is not None and core.dims[lane].reduction:
         steps = -(-steps // core.lanes)
-    steps = math.ceil(steps * (CONDITION_SHARE if core.compacted else 1.0))
+    steps = math.ceil(steps * core.share)
     staged = staged_operands(core, lane, sizes)
     waits = list(_waits(core, lane, sizes, steps, staged))
     least = sum(waits)

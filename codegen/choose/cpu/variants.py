@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
     LIST_ENTRY_CYCLES,
@@ -15,6 +17,7 @@ from tcl.codegen.choose.cpu.costs import (
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.cost import decided, deciding_dims
 from tcl.codegen.loopir.terms import dot_factors, guard
 from tcl.codegen.loopir.walk import walk
 from tcl.codegen.passes.cpu.cut import cut_wholly
@@ -22,6 +25,7 @@ from tcl.codegen.passes.cpu.dot import Products, depths, products_of
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import representative
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,9 @@ _FILLED = 0.9
 """The part of the points of all dot products that there are, from which on more count little."""
 
 
-CONDITION_SHARE = 0.5
-"""The part of the points at which a condition is taken to hold: nothing is known of it."""
-_SHORTEST = 16
+_UNKNOWN_SHARE = 0.5
+"""The part of the points at which a condition is taken to hold that depends on data."""
+_SHORTEST = 8
 """Points of a reduction from which on a list of some of them is worth going through."""
 
 
@@ -96,6 +100,22 @@ def compacted_dims(program: ir.Program, nest: ir.Nest) -> frozenset[str]:
         return frozenset()
     dims = condition_dims(nest, condition)
     return frozenset(d.name for d in dims) if dims[-1].extent >= _SHORTEST else frozenset()
+
+
+def condition_share(nest: ir.Nest) -> float:
+    """The part of the points at which the condition of a nest holds. It is counted where indices
+    alone decide."""
+    condition, _ = guard(nest.point.op, nest.point.value)
+    assert condition is not None
+    if deciding_dims(condition, {}) is None:
+        return _UNKNOWN_SHARE
+    dims = condition_dims(nest, condition)
+    steps = np.ix_(*(np.arange(representative(d.extent)) for d in dims))
+    places = {d.name: representative(d.first) + n for d, n in zip(dims, steps, strict=True)}
+    holds = decided(condition, places, {})
+    if holds is None:
+        return _UNKNOWN_SHARE
+    return float(np.mean(np.broadcast_to(holds, [representative(d.extent) for d in dims])))
 
 
 def compaction_cycles(nest: ir.Nest, device: CpuProfile) -> float:

@@ -13,9 +13,11 @@ from cpu_kernels import Array, accepted, random_options, sized_of
 from nests import ARM, NARROW, WIDE
 from sampling import sampled
 
+from tcl.codegen.choose.cpu.variants import condition_share
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.loopir.walk import statements, walk
 from tcl.codegen.options.nest_options import NestOptions
@@ -256,3 +258,23 @@ def test_where_the_default_has_no_lists() -> None:
     for text, sizes in shapes:
         sized = sized_of(text, *(np.zeros(s) for s in sizes))
         assert "listed" not in show(schedule(sized, MappingOptions("mlp"), WIDE)), text
+
+
+SURROUNDINGS = """def f(float(H, W) I) -> (O) {
+    O(y, x) +=! i < 3 || i > 5 || j < 4 || j > 8 ? I(y + i, x + j) : 0 where i in 0:9, j in 0:13
+}"""
+
+
+def test_points_are_counted_where_indices_decide() -> None:
+    sized = sized_of(SURROUNDINGS, np.zeros((72, 223)))
+    (nest,) = lower(sized).nests
+    assert condition_share(nest) == 102 / 117
+    (masked,) = lower(product()).nests
+    assert condition_share(masked) == 0.5, "nothing is known of data"
+
+
+def test_the_default_leaves_out_the_middle_of_a_window() -> None:
+    sized = sized_of(SURROUNDINGS, np.zeros((72, 223)))
+    assert listed(schedule(sized, MappingOptions("mlp"), replace(WIDE, threads=1)))
+    image = np.random.default_rng(0).integers(0, 9, (20, 40)).astype("f")
+    check(sized_of(SURROUNDINGS, image), SKIP, [image])
