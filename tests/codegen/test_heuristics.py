@@ -428,6 +428,16 @@ def test_chunks_do_not_keep_rows_from_sharing_what_they_read(
         assert not size or size >= (found.register or ())[program.nests[0].dims.index(dim)]
 
 
+def test_rows_that_one_vector_would_hold_are_done_in_two_halves() -> None:
+    """Fewer vectors lie in two lines then; where vectors are whole, nothing is gained."""
+    text = """double(N, K) D, double(N, K) X) -> (Y) {
+        Y(n, k) = D(n, k) * X(n, k) + (k > 0 ? X(n, k - 1) : 0) + (k < K - 1 ? X(n, k + 1) : 0)
+    }"""
+    for columns, lanes in ((5, 4), (8, 8), (16, 8)):
+        program = lower(sized(text, (2048, columns), (2048, columns)))
+        assert heuristic(program, program.nests[0], ZEN4).vectorize == (1, lanes)
+
+
 def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
     """A window of three along a row reads each element of the row three times."""
     text = (
