@@ -44,8 +44,8 @@ PAGE = 4096
 load has to wait for a store before it: one that only looks like a store's address waits, too
 ("4-KByte aliasing" in Intel's optimization manual; AMD's have it as well)."""
 _EIGHTHS = (4, 2, 6, 1, 5, 3, 7)
-"""Where pieces of a kernel's own memory begin, in eighths of a page: as far as can be from where
-arrays do, in the first line or the second of a page, and from each other."""
+"""Where results that nobody wants begin, in eighths of a page: as far as can be from where arrays
+do, in the first line or the second of a page, and from each other."""
 
 WORDS = 8
 """Length of a call's record."""
@@ -61,10 +61,14 @@ def apart(size: int) -> int:
     return -(-size // LINE) * LINE
 
 
+def movable(size: int) -> int:
+    """The bytes that a kernel needs for ``size`` bytes of scratch memory: it moves them by less
+    than a page, to where arrays of the call do not begin."""
+    return size + PAGE
+
+
 def spaced(begin: int, position: int) -> int:
-    """The first address from ``begin`` on for a piece of a kernel's own memory, the one at
-    ``position``: on a line, and elsewhere in a page than arrays and other pieces begin. Rows of
-    4 KB that a kernel writes there while it reads an array's cost nothing then. Exponentials that a
-    softmax keeps took 1.5 times as long on Zen 4 when they lay a line behind its input, and 1.1
-    times as long within 256 bytes."""
+    """The first address from ``begin`` on for a result that nobody wants, the one at ``position``
+    of these and of scratch memory: on a line, and elsewhere in a page than large arrays begin that
+    the system maps, and than others of these."""
     return begin + (_EIGHTHS[position % len(_EIGHTHS)] * PAGE // 8 - begin) % PAGE

@@ -138,7 +138,7 @@ class Program:
         sizes = [math.prod(s) * np.dtype(dtype).itemsize for s, dtype, _ in code.scratch]
         own = [private for *_, private in code.scratch]
         return [
-            code.threads * abi.apart(size) if private else size
+            abi.movable(code.threads * abi.apart(size) if private else size)
             for size, private in zip(sizes, own, strict=True)
         ]
 

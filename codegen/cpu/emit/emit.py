@@ -20,6 +20,7 @@ from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.invariants import loops_share_nothing
 from tcl.codegen.cpu.emit.loops import LoopEmitter
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
+from tcl.codegen.cpu.emit.page_places import moved_apart
 from tcl.codegen.cpu.emit.ragged import Ragged
 from tcl.codegen.cpu.emit.scope import (
     AccumulatorRegisters,
@@ -76,6 +77,8 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
+    pointers |= moved_apart(b, program.tensors, pointers)
+    for tensor in program.tensors:
         if tensor.private:
             own = b.op(f"mul i64 %thread, {number(apart(tensor.layout.bytes)).text}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")

@@ -18,7 +18,6 @@ from tcl.codegen.cpu.abi import (
     ERROR,
     KERNEL,
     LINE,
-    PAGE,
     POOL,
     STOP,
     TEAM,
@@ -26,7 +25,7 @@ from tcl.codegen.cpu.abi import (
     THREADS,
     WORDS,
     apart,
-    spaced,
+    movable,
     team_bytes,
 )
 from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
@@ -82,10 +81,12 @@ class Frame:
         place = self._free
         for position, size in enumerate(scratch):
             own = self._own[position]
-            needed = (own * apart(size) if own else size) + PAGE
+            needed = (
+                movable(own * apart(size) if own else size) + LINE
+            )  # so that it can begin on one
             if needed > self._scratch[position].nbytes:
                 self._scratch[position] = array = empty((needed,), np.uint8)
-                self.pointers[place] = spaced(address_of(array), position)
+                self.pointers[place] = -(-address_of(array) // LINE) * LINE
             place += 1
         for size in sizes:
             self.pointers[place] = size

@@ -26,6 +26,7 @@ from tcl.codegen.cpu.abi import (
     THREADS,
     WORDS,
     apart,
+    movable,
     spaced,
     team_bytes,
 )
@@ -120,7 +121,8 @@ def _scratch(kernel: Launcher) -> dict[int, int]:
     sizes = enumerate(lengths(kernel.scratch))
     own = [private for _, _, private in kernel.scratch]
     return {
-        kernel.arguments + k: kernel.threads * apart(size) if own[k] else size for k, size in sizes
+        kernel.arguments + k: movable(kernel.threads * apart(size) if own[k] else size)
+        for k, size in sizes
     }
 
 
