@@ -62,9 +62,9 @@ def apart(size: int) -> int:
 
 
 def movable(size: int) -> int:
-    """The bytes that a kernel needs for ``size`` bytes of scratch memory: it moves them by less
-    than a page, to where arrays of the call do not begin."""
-    return size + PAGE
+    """The bytes that a kernel needs for ``size`` bytes of scratch memory, from the first line on in
+    which it lies: it moves them by less than a page, to where arrays of the call do not begin."""
+    return size + LINE + PAGE
 
 
 def spaced(begin: int, position: int) -> int:

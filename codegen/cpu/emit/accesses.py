@@ -41,6 +41,8 @@ class AccessEmitter:
     """Lines of memory that were prefetched, each by the block of code that did."""
     read: dict[int, tuple[ir.Load, list[str] | None]] = field(default_factory=dict)
     """By identity of a load: that, and what its address depends on, unless data selects it."""
+    delayed: list[Callable[[], None]] | None = None
+    """Stores that are to come after all that is emitted before them; see ``stores_last``."""
     across: Across = field(init=False)
 
     def __post_init__(self) -> None:
@@ -171,12 +173,24 @@ class AccessEmitter:
     ) -> None:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
         if they lie where the processor can do that; ``padded`` ones have 0 in other lanes."""
+        if self.delayed is not None:
+            args = (ref, value, scope, streamed, padded)
+            self.delayed.append(lambda: self.store(*args))
+            return
         layout = self.program.tensor(ref.tensor).layout
         at = self.addresses.address_of(ref, scope)
         raw = to_memory(self.b, value, layout.type, self.native_half)
         if padded and scope.ragged:
             raw, scope = self._zero_filled(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
+
+    def stores_last(self, emit: Callable[[], None]) -> None:
+        """Emits code without branches; what it stores is stored behind all of it."""
+        stores = self.delayed = []
+        emit()
+        self.delayed = None
+        for store in stores:
+            store()
 
     def update(self, ref: ir.TensorRef, change: Callable[[Val], Val], scope: Scope) -> None:
         """Makes something else of an element, or of one per lane that exists. These are different

@@ -132,7 +132,7 @@ class Statements:
         self.matrix = MatrixUnit(b, device, program, self.dims, places)
         self.dots = Dots(b, device, self.values, self.memory)
         self.loops = LoopEmitter(
-            *(b, program, self.statement, addresses.as_number, self.memory.soon),
+            *(b, program, self.statement, addresses.as_number, self.memory),
             *(self.values.value, Ragged(program, self.memory.masks)),
         )
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import groupby
 from typing import assert_never
 
+from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.cuts import Cuts
 from tcl.codegen.cpu.emit.peeled import Peeled
 from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
@@ -48,13 +49,13 @@ class LoopEmitter:
         program: ir.Built,
         emit: Callable[[ir.Statement, Scope], None],
         address: Callable[[ir.TensorRef, Scope], Val],
-        soon: Callable[[ir.TensorRef, Scope], None],
+        memory: AccessEmitter,
         value: Callable[[ir.Value, Scope], Val],
         ragged: Ragged,
     ) -> None:
         self.b, self.emit, self.value, self.ragged = b, emit, value, ragged
         self.cuts = Cuts(b, {d.name: d for s in program.spaces for d in s.dims})
-        self.peeled = Peeled(b, program, address, self._serial, soon)
+        self.peeled = Peeled(b, program, address, self._serial, memory)
         self.above_fixed = {
             outer.fold
             for kernel in program.kernels

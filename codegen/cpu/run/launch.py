@@ -81,9 +81,7 @@ class Frame:
         place = self._free
         for position, size in enumerate(scratch):
             own = self._own[position]
-            needed = (
-                movable(own * apart(size) if own else size) + LINE
-            )  # so that it can begin on one
+            needed = movable(own * apart(size) if own else size)
             if needed > self._scratch[position].nbytes:
                 self._scratch[position] = array = empty((needed,), np.uint8)
                 self.pointers[place] = -(-address_of(array) // LINE) * LINE

@@ -282,3 +282,38 @@ def test_ends_are_written_without_masks_where_these_are_slow(
     program = schedule(sized, MappingOptions().vectorize(4).nest(0).peel(), device)
     text = emit_program(program, device).text
     assert ("llvm.masked.store" in text) is masks and ("llvm.memcpy" in text) is not masks
+
+
+def _most_stored_after_reads(columns: int, formula: str = "A(m, n) + B(n)") -> int:
+    """How many vectors are stored at most before another one is read."""
+    text = f"def f(float(M, N) A, float(N) B) -> (O) {{ O(m, n) = {formula} }}"
+    sized = sized_of(text, np.zeros((3, columns)), np.zeros(columns))
+    options = MappingOptions().vectorize(8, 1).nest(0).peel()
+    built = emit_program(schedule(sized, options, WIDE), WIDE).text
+    order = re.findall(r"(load|store) <8 x float>", built)
+    return max(map(len, re.findall("s+", "".join(x[0] for x in order))))
+
+
+def test_several_vectors_are_read_before_any_is_stored() -> None:
+    """A load that looks like one of what was stored just before waits for that."""
+    assert _most_stored_after_reads(1024) == 4
+    assert _most_stored_after_reads(1024, "(A(m, n) - B(n)) * rsqrt(B(0))") == 4
+    # Short rows, and calls for each element, would be much code for little.
+    assert _most_stored_after_reads(64) < 4
+    assert _most_stored_after_reads(1024, "exp(A(m, n) + B(n))") < 4
+
+
+@pytest.mark.parametrize("name", ROWWISE)
+@pytest.mark.parametrize("seed", swept(["", 1], range(2, 60)))
+def test_rows_of_many_vectors(name: str, seed: object) -> None:
+    rng = Random(f"many {name}{seed}")
+    type_ = rng.choice(["float", "double", "int32", "int8", "int64"])
+    for columns in (256, rng.randint(257, 300), rng.randint(300, 700)):
+        sized, inputs = rowwise(name, type_, 3, columns)
+        options = MappingOptions()
+        for position in range(len(sized.statements)):
+            options = options.nest(position).vectorize(rng.choice([4, 8, 16, 64]), 1)
+            if rng.randint(0, 1):
+                options = options.nest(position).stream()
+        if accepted(sized, options, host_cpu()):
+            check_moved(sized, with_boundaries(sized, options), inputs, rng)
