@@ -164,7 +164,7 @@ def searched(
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
         cycles = nest_cycles(core, found.lane, found.sizes)
         return TileChoice(core, found.lane, found.sizes, cycles)
-    elif found.has_lanes_of_results:
+    elif found.lane is not None:  # whose lanes are results
         # They may fill short rows better; where one vector would do for a row, fewer of them lie
         # in two lines: on Zen 4, rows of 5 doubles take .8 of the time.
         shorter = _cheapest(core, [(found.lane, _neighbours(core, found.lane))])
