@@ -278,6 +278,20 @@ def test_no_elements() -> None:
         run(text, one, one.astype("f"), np.zeros(0, "f"), options=DEFAULT)
 
 
+@pytest.mark.parametrize("varying", [(), ("D",)])
+def test_rows_without_elements(varying: tuple[str, ...]) -> None:
+    text = (
+        "def f(int32(N) I, float(N, D) W, float(B) E) -> (float(B, D) H) { H(I(n), d) +=! W(n, d) }"
+    )
+    F = tcl.define(text, varying=varying)
+    for n in (0, 1, 5_000):
+        made = F.f(np.zeros(n, np.int32), np.zeros((n, 0), "f"), np.zeros(3, "f"))
+        assert made.shape == (3, 0)
+    case = work_of_text(text, np.zeros(5, np.int32), np.zeros((5, 0), "f"), np.zeros(3, "f"))
+    if not why_not():
+        check_cases([case_of(case, DEFAULT)]).none()
+
+
 def test_sizes_that_vary() -> None:
     text = (
         "def f(int32(N) I, float(N, D) W, float(B) E) -> (float(B, D) H, int32(B) C) {\n"

@@ -84,5 +84,5 @@ def _lanes(
     layout = program.tensor(target.tensor).layout
     for d in nest.dims:
         if d.name in beside and layout.step(target, d.name) == 1:
-            return d.name, lanes_within(representative(d.extent), nest.point, device)
+            return d.name, lanes_within(max(1, representative(d.extent)), nest.point, device)
     return "", 1

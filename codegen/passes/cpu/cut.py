@@ -153,7 +153,7 @@ def hold_mostly(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int
 def _pieces(dim: ir.Dim, width: int | None) -> Iterator[tuple[int, int]]:
     """The first and the last point of some pieces of a dimension."""
     first, extent = representative(dim.first), representative(dim.extent)
-    width = min(width or extent, extent)
+    width = max(1, min(width or extent, extent))
     count = -(-extent // width)
     tried = min(count, _SAMPLES)
     for k in range(tried):

@@ -125,6 +125,13 @@ def test_an_index_out_of_range_among_others(
         run(text, rows, index, options=options)
 
 
+@pytest.mark.parametrize("name", ["naive", "pointwise", "mlp", "conv"])
+def test_a_condition_on_a_result_of_no_elements(name: str) -> None:
+    text = "def f(int32(N) K) -> (C) { C(b) +=! b < 3 ? K(i) : 0 where b in 0:0 }"
+    (made,) = run(text, np.ones(8, np.int32), options=MappingOptions(name))
+    assert made.shape == (0,)
+
+
 @BOTH
 def test_huge_and_empty(options: MappingOptions) -> None:
     text = "def f(float(N) L, uint64(B) I) -> (O) { O(b) = L(I(b)) }"
