@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 
@@ -30,7 +30,7 @@ from tcl.codegen.passes.gpu.bind import MAX_HELD
 from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.kept_reads import KeptReads
-from tcl.codegen.passes.gpu.panel import panel_bytes
+from tcl.codegen.passes.gpu.panel import moving, panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_factors import SharedFactors
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
@@ -85,7 +85,7 @@ class BuildBlocks:
         them."""
         stages = [stage, *(last[:1] if last else ())]
         exchange = Exchange.of(n for s in stages for n in s.nests)
-        panels, end = _panels(program, stage.copies)
+        panels, end = _panels(program, stage.nests)
         exchanging = any(map(exchanges, stage.nests))
         over = bool(panels) and stage.once
         first = exchange.over(panels, end) if exchanging and over else exchange
@@ -171,15 +171,15 @@ def _arrived(stage: _Stage, among: ir.Fold) -> ir.Tensor:
     return ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=16), zeroed=True)
 
 
-def _panels(program: ir.Program, copies: Sequence[ir.Staged]) -> tuple[tuple[ir.Panel, ...], int]:
+def _panels(program: ir.Program, nests: Iterable[ir.Nest]) -> tuple[tuple[ir.Panel, ...], int]:
     """Where panels lie in the memory of a block, and where they end."""
     found: list[ir.Panel] = []
     offset = 0
-    for c in copies:
+    for nest, c in ((n, c) for n in nests for c in n.staged):
         name, source = c.panel.tensor, c.source.ref
         size = panel_bytes(program.tensor(name).layout)
         affine = (s for s in source.subscripts if isinstance(s, ir.Affine))
-        ends = tuple(s.terms[0][0] for s in affine if len(s.terms) == 1)
+        ends = tuple(dim for s in affine if (dim := moving(nest, s)) is not None)
         found.append(ir.Panel(name, source.tensor, _fill_of(c).name, offset, size, ends))
         offset += size * c.buffers
     return tuple(found), offset

@@ -13,7 +13,7 @@ from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
 from tcl.codegen.passes.gpu.transposed import LEAST, transposed_axis
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, Undecided
+from tcl.grammar.sizes.varying import Size, Undecided, provably_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,20 @@ def ordered(ref: ir.TensorRef, order: Sequence[int]) -> tuple[ir.Affine, ...]:
 def extent(subscript: ir.Affine, inside: Mapping[str, int]) -> int:
     """Elements that a subscript reaches."""
     return 1 + sum(abs(c) * (inside[name] - 1) for name, c in subscript.terms)
+
+
+def moving(nest: ir.Nest, subscript: ir.Affine) -> str | None:
+    """The dimension that alone decides, in a block, where along an axis an element lies: none where
+    several do, or where it goes by steps."""
+    if len(subscript.terms) == 1:
+        return subscript.terms[0][0]
+
+    def within(name: str) -> bool:
+        folds = (f for f in nest.folds(name) if f not in nest.chunks)
+        return not all(provably_equal(f.count, 1) for f in folds)
+
+    names = [(name, c) for name, c in subscript.terms if within(name)]
+    return names[0][0] if len(names) == 1 and provably_equal(names[0][1], 1) else None
 
 
 def panel_bytes(layout: ir.Layout) -> int:

@@ -20,7 +20,7 @@ from tcl.codegen.loopir.walk import loads, operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Footprint, extent, panel_order
+from tcl.codegen.passes.gpu.panel import Footprint, extent, moving, panel_order
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import (
@@ -159,9 +159,9 @@ def _zero_outside(staged: ir.Staged) -> set[_Limit | None]:
         read = dict(zip(value.ref.subscripts, staged.source.ref.subscripts, strict=True))
         for part in parts(condition):
             assert isinstance(part, ir.Binary) and isinstance(part.left, ir.Position)  # _compare
-            index = read[part.left.index]
-            assert isinstance(index, ir.Affine)  # as it has a panel
-            found.add(_limit(replace(part, left=replace(part.left, index=index))))
+            index = read.get(part.left.index)
+            if isinstance(index, ir.Affine):  # else it is of one dimension of several
+                found.add(_limit(replace(part, left=replace(part.left, index=index))))
     return found
 
 
@@ -260,6 +260,11 @@ class _Box:
                 width = 1
             if below:
                 conditions.append(_compare(">=", at[k], low))
+            if (ending := self._own_end(k, axes[k])) is not None:
+                index, end, there = ending
+                width = width if provably_divides(step, end - index.constant) else 1
+                conditions.append(_compare("<", index + ir.Affine.variable(dims[k].name), end))
+                above = above and not provably_at_least(high, there)
             if above:
                 conditions.append(_compare("<", at[k], high))
         ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
@@ -272,6 +277,25 @@ class _Box:
         point = ir.Point((), target, source.type, "=", False, value)
         shape = [dims[k] for k in order]
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
+
+    def _own_end(self, axis: int, found: _Axis) -> tuple[ir.Affine, int, int] | None:
+        """Where one of several dimensions of a subscript, which alone moves in a block, ends inside
+        of a box: the first index of the box along it, its end, and the largest index that all of
+        them come to before that, plus one. None where it does not: a panel need not be zero."""
+        subscript = self.load.ref.subscripts[axis]
+        assert isinstance(subscript, ir.Affine)
+        name = moving(self.nest, subscript)
+        if name is None or len(subscript.terms) == 1:
+            return None
+        dim, (base, _, extent) = self.nest.dim(name), found
+        own = {f.name for f in self.nest.folds(name)}
+        index = ir.Affine(tuple(x for x in base.terms if x[0] in own), dim.first)
+        others = ir.Affine(tuple(x for x in base.terms if x[0] not in own))
+        end = dim.first + dim.extent
+        if provably_at_least(end, self._interval(index)[1] + extent):
+            return None
+        rest = base.constant - dim.first
+        return index, end, rest + self._interval(others)[1] + end
 
     def _whole_vectors(
         self, axes: list[_Axis], order: list[int], panel: ir.Tensor | None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product as every
 
@@ -14,7 +16,7 @@ from sampling import swept
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.run.compile import compile_cubin, spills
-from tcl.codegen.devices.gpu import A100, B200, H200
+from tcl.codegen.devices.gpu import A100, B200, H200, T4
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT
 from tcl.executors.size_classes import for_all
@@ -95,3 +97,39 @@ def test_products_spill_nothing(case: tuple[str, str, int]) -> None:
     for sized in (known, *(found.symbolic for found in classes if found is not None)):
         module = emit_module(sized, DEFAULT, device)
         assert spills(compile_cubin(module, device).resources) == 0
+
+
+@pytest.mark.parametrize("stage", [(2, 2), (2, -1)], ids=str)
+@pytest.mark.parametrize(("k", "buffers"), [(72, 3), (62, 2), (62, 1), (144, 2)])
+def test_parts_end_inside_of_panels(stage: tuple[int, int], k: int, buffers: int) -> None:
+    """Panels are zero where a part ends, so that products do not ask for that; what is not in a
+    panel may be infinite."""
+    generator = np.random.default_rng(k)
+    own = NestOptions(
+        chunk=(16, 16),
+        tile=(0, 0, 16),
+        threads=(16, 4),
+        vectorize=(1, 4),
+        split=(0, 0, 2),
+        stage=stage,
+        buffers=buffers,
+    )
+
+    def cases() -> Iterator[Case]:
+        for first, second in every(("m, k", "k, m"), ("k, n", "n, k")):
+            text = (
+                f"def f(float({first.upper()}) A, float({second.upper()}) B) -> (C) "
+                f"{{ C(m, n) +=! A({first}) * B({second}) }}"
+            )
+            shapes = (
+                [{"m": 21, "n": 35, "k": k}[x] for x in s.split(", ")] for s in (first, second)
+            )
+            arrays = [generator.integers(-3, 4, s).astype("float32") for s in shapes]
+            arrays[0][(3, k // 2) if first == "m, k" else (k // 2, 3)] = np.inf
+            for device in (H200, T4):
+                case = case_of(work_of_text(text, *arrays), DEFAULT.with_nest(0, own), device)
+                asked = re.search(rf"k_(point|register|row) < {k // 2}\b", case.module.source)
+                assert asked is None or -1 in stage
+                yield case
+
+    check_cases(cases()).none()
