@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from tcl.codegen.common.sites import Site
 from tcl.codegen.cuda.cpp.types import constant, memory_type
@@ -109,8 +109,9 @@ class AccessWriter:
             if name in dims and name not in scope.dims
         )
 
-    def element(self, ref: ir.TensorRef, scope: CudaScope) -> str:
-        """An element, as a place in memory."""
+    def element(self, ref: ir.TensorRef, scope: CudaScope, constant: Container[str] = ()) -> str:
+        """An element, as a place in memory. ``constant``: variables that are numbers once loops are
+        written out: these are added to an address, so that machine code has them in its reads."""
         layout, name = self.layout(ref), self.name(ref.tensor)
         place = layout.place(ref)
         size = layout.itemsize
@@ -134,6 +135,12 @@ class AccessWriter:
         texts = extra
         if layout.swizzle:
             texts.append(self._swizzled(whole, layout, scope))
+        elif constant and not texts:
+            number = whole.constant + self._constant_part(whole, scope)
+            terms = [*self._terms(whole, scope), ("", number)]
+            apart = self._sum((x for x in terms if not x[0] or x[0] in constant), 0)
+            rest = self._sum((x for x in terms if x[0] and x[0] not in constant), 0)
+            return f"(&{name}[{rest}])[{apart}]" if apart != "0" else f"{name}[{rest}]"
         elif not provably_equal(whole, ir.Affine()):
             texts.append(self.index(whole, scope))
         if self.buffer.get(ref.tensor, "0") != "0":

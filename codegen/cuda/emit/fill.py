@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import TypeGuard
 
@@ -22,6 +22,8 @@ class Fills:
         self.threads = threads
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
+        self._steps: set[str] = set()
+        """Variables of loops over copies that are written out."""
         self._begun = False
         """Whether there are copies that were begun outside of pipelines and not waited for."""
 
@@ -61,7 +63,8 @@ class Fills:
         """Begins to copy a box, or a part of it; nobody waits. ``part``: its number, in a loop that
         is written out, and how many there are."""
         with self._each(fill, scope, part) as (store, lane, inner, _):
-            to, element, there = self._copied_parts(store, inner)
+            constant = self._steps if part is None else ()
+            to, element, there = self._copied_parts(store, inner, constant)
             width = 1 if lane is None else lane.count
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
@@ -117,16 +120,18 @@ class Fills:
         zero = f"({self.memory.element_type(store.ref.tensor)})0"
         self.lines.add(f"{to} = {f'{there} ? {element} : {zero}' if there else element};")
 
-    def _copied_parts(self, store: ir.Store, scope: CudaScope) -> tuple[str, str, str]:
-        """Where to, what, and on which condition; else a zero."""
+    def _copied_parts(
+        self, store: ir.Store, scope: CudaScope, constant: Container[str] = ()
+    ) -> tuple[str, str, str]:
+        """Where to, what, and on which condition; else a zero. ``constant``: as in ``element``."""
         to = self.memory.element(store.ref, scope)
         value = store.value
         if isinstance(value, ir.Select) and isinstance(value.then, ir.Load):
             there = self.writer.text(value.condition, scope)
-            return to, self.memory.element(value.then.ref, scope), there
+            return to, self.memory.element(value.then.ref, scope, constant), there
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
-        return to, self.memory.element(value.ref, scope), ""
+        return to, self.memory.element(value.ref, scope, constant), ""
 
     @contextmanager
     def _each(
@@ -160,6 +165,7 @@ class Fills:
                     depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)
+                        self._steps.add(name)
                     count = fold.count // parts if fold == divided else fold.count
                     self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
                     text = name if fold.step == 1 else f"{name} * {fold.step}"

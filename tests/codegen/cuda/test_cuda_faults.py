@@ -158,7 +158,7 @@ FAULTS = {
         product, r"if \((n\w*) < 35\)", r"if (\1 < 36)", ""
     ),
     "the guard of a row that is copied": Fault(
-        lambda: product((2, 2)), r"< 37\b", "< 38", "out of bounds: .* of A"
+        lambda: product((2, 2)), r"<\s+37\b", "< 38", "out of bounds: .* of A"
     ),
     "the guard of the reduction": Fault(
         sums, r"if \((\w+) < 100\)", r"if (\1 < 128)", "out of bounds: .* of A"
