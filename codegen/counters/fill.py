@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tcl.codegen.counters.places import Linear, Place
+from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.requests import Memory
 from tcl.codegen.loopir import ir
@@ -14,6 +14,8 @@ COPY = 2
 """Integer instructions of an asynchronous copy, which has no constant beside its address."""
 GROUP = 3
 """Reads of nothing, which NVRTC puts before asynchronous copies that follow each other."""
+_TEST = 2
+"""For asking whether there is something to copy: which one it is, and a comparison."""
 _AROUND = 3
 """Branches around what some threads do not do."""
 
@@ -46,9 +48,15 @@ def record_fill(
     kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
     record.access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
     if asynchronous:
-        own = {"integer": COPY + len(source.tests)}
+        own = {"integer": COPY + _TEST * sum(_different(x, place, outside) for x in source.tests)}
     else:  # zero where there is nothing to read; a branch around what is not there
         own = {"integer": int(source is not place), "branch": _AROUND * bool(ragged)}
         if not place.active.all():
             record.compute(outside, {"integer": 1, "branch": _AROUND})
     record.compute(place, own)
+
+
+def _different(test: Condition, place: Place, outside: Place) -> float:
+    """How many times a test is asked for each copy: once for those that it says the same of."""
+    copies = [v for v in place.loops if v not in outside.loops]
+    return 1 / math.prod(place.loops[v] for v in copies if not test.value.factors.get(v))

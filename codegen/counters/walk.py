@@ -175,6 +175,7 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
     if asynchronous:
         groups = 1 + max(0, count - ahead)
         record.compute(place, {"integer": GROUP * groups})
+    begin = len(record.work)
     with record.one_phase():
         for fill in pipeline.fills:
             record_fill(record, fill, within, asynchronous=asynchronous, ahead=ahead)
@@ -183,11 +184,24 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
                 record.held_words[fill.panel] = math.prod(
                     x.fold.count for x in own if x.kind is not ir.Kind.THREAD
                 )
+        if asynchronous and loop:
+            once = _of_thread(record, begin, within)
+            if once <= _SHORT_PHASE:  # no branch leads around what the last turns do not copy
+                record.compute(place, {"integer": ahead * once})
         _block_statement(record, pipeline.body, within)
     if pipeline.steps is not None:
         record.held_words[pipeline.steps.name] = 2 * record.read_words  # two sets
         # Each step has places of its own, and two buffers of each panel are read.
         record.compute(within, {"integer": TURN * len(pipeline.fills)})
+
+
+def _of_thread(record: Record, begin: int, place: Place) -> float:
+    """Instructions noted from there on, of a thread that comes once to a place."""
+    return sum(
+        sum(own.values()) * math.prod(n for v, n in at.loops.items() if v not in place.loops)
+        for at, own in record.work[begin:]
+        if all(v in at.loops for v in place.loops)
+    )
 
 
 def _predicated(record: Record, begin: int, end: int) -> None:
