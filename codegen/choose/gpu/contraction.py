@@ -115,16 +115,16 @@ def _candidates(
                 counted += 1
                 yield made, program
                 break
-    ranked = [] if counted else _ranked(shape, sides, lane, pair, profile)
+    ranked, most = ([], 0) if counted else _ranked(shape, sides, lane, pair, profile)
     # Counts do not tell that products wait for registers: those of transposed panels wait less,
     # and less again with more results along the vectors (.94 of the time, on an H100).
-    transposed = [made for made in ranked[:_COUNTED] if _transposes(shape, made, pair)]
+    transposed = [made for made in ranked[:most] if _transposes(shape, made, pair)]
     transposed.sort(key=lambda made: made.register.get(made.lanes[0], 1), reverse=True)
     for made in transposed or ranked:
         if (program := _staged(shape, made, pair, profile)) is not None:
             counted += 1
             yield made, program
-        if counted == _COUNTED:
+        if counted == most:
             return
 
 
@@ -134,17 +134,19 @@ def _ranked(
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
     profile: GpuProfile,
-) -> list[OptionsDraft]:
+) -> tuple[list[OptionsDraft], int]:
     """All choices, that which takes the least by a short count first. Where a multiprocessor gets
-    one block anyway, that may have all of its registers."""
+    one block anyway, that may have all of its registers. Second: how many are to be counted."""
     in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
     sides = [_in_order(shape, side) for side in sides]
     count = ShortCount.of(shape, sides, DEPTH if in_order else _HALF_DEPTH, profile)
     drafts = list(_drafts(shape, sides, lane, pair, count, profile))
     found = _best_of_each(drafts, count, alone=False)
     if found and blocks_of(shape, found[0]) <= profile.multiprocessors:
-        return _best_of_each(drafts, count, alone=True)
-    return found
+        more = _best_of_each(drafts, count, alone=True)
+        first = found[:1] if found[0] not in more[:_COUNTED] else []
+        return [*more[:_COUNTED], *first, *more[_COUNTED:]], _COUNTED + len(first)
+    return found, _COUNTED
 
 
 def _drafts(
