@@ -550,6 +550,16 @@ def test_rows_of_lines_that_the_first_cache_loses_are_read_on(
     assert found.inner_order == order
 
 
+@pytest.mark.parametrize(("planes", "order"), [(8, ()), (40, (1, 0, 2))])
+def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
+    planes: int, order: tuple[int, ...]
+) -> None:
+    """Each tile writes a part of the lines of a result, whose rest belongs to other planes."""
+    text = "int16(P, M, N) A) -> (float(N, P, M) C) { C(n, p, m) = A(p, m, n) }"
+    found = chosen(ZEN4, text, (planes, 12, 29040))
+    assert found.inner_order == order, found
+
+
 def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
     scaled = "(A(m, n) - X(m)) * rsqrt(Y(m) + 0.1) * B(n) + D(n)"
     text = "float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D) -> (C) "

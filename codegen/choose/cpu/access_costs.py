@@ -27,7 +27,7 @@ from tcl.codegen.choose.cpu.costs import (
     WORD_PART_CYCLES,
     WRAPPED_LOAD_CYCLES,
 )
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
@@ -199,6 +199,17 @@ class OperandAccess:
             elif dim in self.moving:
                 found *= size
         return found
+
+    def lines(self, points: Mapping[str, int]) -> int:
+        """Lines of the cache, about, that so many points along dimensions come to."""
+        apart, beside = 1, self.itemsize
+        for dim, count in points.items():
+            stride = abs(self.strides.get(dim, 0))
+            if stride >= LINE:
+                apart *= count
+            else:
+                beside += stride * (count - 1)
+        return apart * -(-beside // LINE)
 
     def vectors(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> int:
         """As ``count``, where vectors along the lanes may be the same ones, as of remainders."""
