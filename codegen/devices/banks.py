@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.codegen.common.warps import VECTOR as VECTOR
 from tcl.codegen.common.warps import WARP as WARP
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -22,7 +23,7 @@ Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Active: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 """Of the same shape: the threads that take part."""
 
-BANKS, WORD, VECTOR = 32, 4, 16
+BANKS, WORD = 32, 4
 NOWHERE = np.int64(1) << 60
 """What lies nowhere."""
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tcl.codegen.common.warps import WARP
-from tcl.codegen.devices.banks import VECTOR
+from tcl.codegen.common.warps import VECTOR, WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import chain
 
