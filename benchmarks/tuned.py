@@ -63,6 +63,7 @@ PARTS = (
     "thirteenth seen",
     "fourteenth aside",
     "fifteenth seen",
+    "fifteenth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
