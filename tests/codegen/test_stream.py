@@ -73,6 +73,16 @@ def test_the_preset_streams_large_results_that_nothing_reads() -> None:
     assert streams(sized(twice, A=(4096, 4096))) == [False, True]
 
 
+@pytest.mark.parametrize(("operands", "expected"), [(1, False), (5, True)])
+def test_the_preset_streams_what_caches_lose_beside_the_operands(
+    operands: int, expected: bool
+) -> None:
+    names = "ABCDE"[:operands]
+    given = ", ".join(f"float(M, N) {name}" for name in names)
+    text = f"def f({given}) -> (O) {{ O(m, n) = {' + '.join(f'{name}(m, n)' for name in names)} }}"
+    assert streams(sized(text, **dict.fromkeys(names, (1024, 1024)))) == [expected]
+
+
 def test_the_tuner_tries_it_where_it_can_be() -> None:
     large = sized(SCALE.format("float"), A=(1024, 1024), B=(1024,))
     space = MappingSpace(lower(large), DEVICE)
