@@ -111,10 +111,12 @@ def _warp(dims: Sequence[str], own: Sizes) -> dict[str, tuple[tuple[str, int], .
 
 def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
     """The results that are neighbours in a thread."""
-    found = {}
+    found: dict[str, int] = {}
     reductions = {d.name for d in leader.dims if d.reduction and d.extent != 1}
     loads = [x for x in operands(leader.point) if _names(x) & reductions]
     """Others are read once, before all loops."""
+    if not loads:
+        return found
     target = leader.point.target
     in_order = program.tensor(target.tensor).layout
     held = math.prod(own[d.name][0] * own[d.name][2] for d in leader.dims if not d.reduction)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from cuda_checks import (
     Case,
@@ -15,6 +16,7 @@ from cuda_checks import (
     strided,
     why_not,
     work_of_program,
+    work_of_text,
 )
 from cuda_options import random_gpu_options
 from sampling import swept
@@ -69,3 +71,11 @@ def test_kernels_of_random_programs_agree_with_the_reference(start: int) -> None
 @pytest.mark.parametrize("start", swept(range(0, 20, TOGETHER), range(1000, 2000, TOGETHER)))
 def test_kernels_for_arrays_that_lie_otherwise(start: int) -> None:
     check_cases(elsewhere(range(start, start + TOGETHER))).none()
+
+
+def test_a_reduction_whose_operands_do_not_move_with_it() -> None:
+    """Such operands are read before all loops, and say nothing of how threads share results."""
+    text = "def f(float(M) A, float(N) B) -> (O) { O(m, n) +=! A(m) * B(n) where k in 0:8 }"
+    given = [np.arange(count, dtype=np.float32) for count in (61, 5)]
+    options = MappingOptions("naive").nest(0).chunk(32, 2).threads(8, 1).register(4, 2)
+    check_cases([case_of(work_of_text(text, *given), options)]).none()
