@@ -83,6 +83,13 @@ def test_the_preset_streams_what_caches_lose_beside_the_operands(
     assert streams(sized(text, **dict.fromkeys(names, (1024, 1024)))) == [expected]
 
 
+def test_what_a_nest_does_not_read_takes_no_cache() -> None:
+    rows = "def f(float(V, D) T, int32(L) I) -> (O) { O(l, d) = T(I(l), d) }"
+    assert streams(sized(rows, T=(200_000, 64), I=(16_384,))) == [False]
+    part = "def f(float(M, N) A) -> (O) { O(m, n) = 2 * A(m, n) where m in 0:128 }"
+    assert streams(sized(part, A=(4096, 8192))) == [False]
+
+
 def test_the_tuner_tries_it_where_it_can_be() -> None:
     large = sized(SCALE.format("float"), A=(1024, 1024), B=(1024,))
     space = MappingSpace(lower(large), DEVICE)

@@ -30,7 +30,7 @@ from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size
+from tcl.grammar.sizes.varying import Size, representative
 
 MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
@@ -153,15 +153,30 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
     """Whether caches would not keep what the nest writes, nor is it read by another nest: for its
     own size, or beside all that the nest reads. On Zen 4 with 32 MB for several cores, results of 2
     to 6 MB past the caches take .74 to .88 of the time where a nest touches 16 MB or more with two
-    to five operands, .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one operand of 4 MB."""
+    to five operands, .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one operand of 4 MB, and
+    1.4 to 1.8 times where 2 to 6 MB are selected rows of a large table or a part of a matrix."""
     target = program.tensor(nest.point.target.tensor)
     written = target.layout.bytes
-    read = {load.ref.tensor for load in operands(nest.point)} - {target.name}
-    touched = written + sum(program.tensor(name).layout.bytes for name in read)
-    if max(written, touched // 2) < device.streamed_from or written < device.streamed_from // 4:
-        return False
+    if written < device.streamed_from:
+        least = 2 * device.streamed_from
+        if written < least // 8 or _touched(program, nest) < least:
+            return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _touched(program: ir.Program, nest: ir.Nest) -> int:
+    """Bytes of what a nest reads and writes; of rows that data select, of those alone."""
+    read = dict[str, int]()
+    for load in operands(nest.point):
+        access = access_of(program, nest, load)
+        elements = min(representative(access.elements), representative(nest.points))
+        size = elements * access.itemsize
+        read[access.tensor] = max(size, read.get(access.tensor, 0))
+    target = program.tensor(nest.point.target.tensor)
+    return representative(target.layout.bytes) + sum(
+        size for name, size in read.items() if name != target.name
+    )
 
 
 def _wide_stores(
