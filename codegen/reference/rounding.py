@@ -210,10 +210,11 @@ class _Runs:
     ) -> None:
         self._outputs = sized.checked.outputs
         self._initial = initial
-        whole = rounded is not None
-        self._rounded = list(rounded or ()) if whole else [a.copy() for a in initial]
-        if not whole:
+        if rounded is None:
+            self._rounded = [a.copy() for a in initial]
             whole = compute(sized, inputs, self._rounded).whole
+        else:
+            self._rounded, whole = list(rounded), True
         self._limit = _ALL if whole else WHOLE
         operations = min(all_operations(sized), _ALL if whole else SAMPLED)
         self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))

@@ -126,7 +126,6 @@ _RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
 _IN = re.compile(r"\bin\s*\Z")
 _WITHOUT_END = re.compile(r"\bin\b[^:,{}]*\Z")
 _TWO_ENDS = "a range has two ends, with ':' between them: i in 0:N", Section.RANGES
-_CLAUSES = Section.WHERE
 _BOUND = re.compile(r"(\bwhere|,)\s*\w+\s*=[^=,:{}?]*\Z")
 _WHERE = re.compile(r"\s*where\b")
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
@@ -178,20 +177,21 @@ def _where(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] |
     if kind == "where" and text[end : end + 1] == "(" and "INT" in accepted:
         return "choose between values: condition ? a : b", Section.GUARDS
     if kind == "where" and "}" in accepted:
-        return "a where stands at the end of its statement: O(i) = x * x where x = A(i)", _CLAUSES
+        advice = "a where stands at the end of its statement: O(i) = x * x where x = A(i)"
+        return advice, Section.WHERE
     if kind == "," and "where" in accepted and _WHERE.match(text, end):
-        return "no ',' stands before where", _CLAUSES
+        return "no ',' stands before where", Section.WHERE
     if kind == "(" and accepted == {"=", "in"}:
-        return "a name that a where binds has no subscripts: x = A(i)", _CLAUSES
+        return "a name that a where binds has no subscripts: x = A(i)", Section.WHERE
     if kind == ":" and _BOUND.search(text, max(0, start - 200), start):
-        return "a range is written i in 0:N", _CLAUSES
+        return "a range is written i in 0:N", Section.WHERE
     clause = accepted >= {"exists", "NAME"} and kind in ("INT", "FLOAT", "-", "!", "(")
     if clause or (kind == "RELATION" and "in" in accepted):
         advice = (
             "a where clause is a range i in 0:N, x = value, or exists T(i); a condition is "
             "written with ? :"
         )
-        return advice, _CLAUSES
+        return advice, Section.WHERE
     return None
 
 

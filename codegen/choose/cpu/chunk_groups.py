@@ -171,12 +171,12 @@ class ChunkGroup:
         again: what rows of the tile would share is loaded and computed for each chunk."""
         sizes, lost = self.chunk(program, device), 0.0
         for position, nest in enumerate(self.nests):
-            cut = {dims[position]: n for dims, n in zip(self.shared, sizes, strict=True)}
-            whole = (
-                None if nest.sequential or not reuses(nest) else fastest_way(program, nest, device)
-            )
+            if nest.sequential or not reuses(nest):
+                continue
+            whole = fastest_way(program, nest, device)
             if not isinstance(whole, TileChoice):
                 continue
+            cut = {dims[position]: n for dims, n in zip(self.shared, sizes, strict=True)}
             if any(n < min(whole.unit(d), nest.dim(d).extent) for d, n in cut.items()):
                 dims = tuple(replace(d, extent=cut.get(d.name, d.extent)) for d in nest.dims)
                 part = fastest(program, replace(nest, dims=dims), device)

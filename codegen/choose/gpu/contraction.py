@@ -140,7 +140,7 @@ def _ranked(
     in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
     sides = [_in_order(shape, side) for side in sides]
     count = ShortCount.of(shape, sides, DEPTH if in_order else _HALF_DEPTH, profile)
-    drafts = list(_drafts(shape, sides, lane, pair, count, profile))
+    drafts = list(_drafts(shape, sides, lane, pair, in_order, count, profile))
     found = _best_of_each(drafts, count, alone=False)
     if found and blocks_of(shape, found[0]) <= profile.multiprocessors:
         more = _best_of_each(drafts, count, alone=True)
@@ -154,11 +154,12 @@ def _drafts(
     sides: list[list[int]],
     lane: int | None,
     pair: tuple[ir.Load, ir.Load],
+    in_order: bool,
     count: ShortCount,
     profile: GpuProfile,
 ) -> Iterator[list[OptionsDraft]]:
-    """All of them, those together whose threads hold as many results."""
-    in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
+    """All of them, those together whose threads hold as many results. ``in_order``: an operand has
+    vectors along the lanes, too."""
     tried = set[tuple[object, ...]]()
     computed = ((_COMPUTED[0], _COMPUTED[1:]),) if count.computed else ()
     for held, blocks in (*((held, _THREADS) for held in _HELD), *computed):

@@ -32,12 +32,11 @@ def moved_apart(
     scratch = [t for t in tensors if t.role is ir.Role.SCRATCH]
     if not scratch:
         return {}
-    one, taken = number(1), number(0)
+    one, taken, step = number(1), number(0), PAGE // _PARTS
     for tensor in tensors:
         size = tensor.layout.bytes
         if tensor.role is not ir.Role.SCRATCH and (isinstance(size, Size) or size >= PAGE):
             address = b.op(f"ptrtoint {pointers[tensor.name]} to i64", "i64")
-            step = PAGE // _PARTS
             begin = b.binary("add", address, number(_BEFORE + _FARTHEST * step))
             part = b.binary("and", b.binary("udiv", begin, number(step)), number(_PARTS - 1))
             taken = b.binary("or", taken, b.binary("shl", one, part))
@@ -48,7 +47,7 @@ def moved_apart(
         taken = b.select(full, number(0), taken)
         free = b.binary("xor", taken, number(-1))
         part = b.op(b.call_text("llvm.cttz.i64", "i64", free, Val("true", "i1")), "i64")
-        place = b.binary("mul", b.binary("add", part, number(_FARTHEST)), number(PAGE // _PARTS))
+        place = b.binary("mul", b.binary("add", part, number(_FARTHEST)), number(step))
         address = b.op(f"ptrtoint {pointer} to i64", "i64")
         move = b.binary("and", b.binary("sub", place, address), number(PAGE - 1))
         found[tensor.name] = b.op(f"getelementptr i8, {pointer}, {move}", "ptr")

@@ -27,7 +27,6 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: CudaScope, as
     own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
     folds = parts[0][1].folds
     bits = thread_bits(geometry.space_of[folds[0].dim].threads, folds)
-    several = warps_apart(bits)
     turn, several = parts[0][1].turn, warps_apart(bits)
     if not several:
         with writer.unrolled(own, scope) as inner:
