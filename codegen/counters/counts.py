@@ -20,6 +20,9 @@ from tcl.common.dataclass import dataclass
 _OTHERS, _READ = 22, 0.6
 """Registers of a thread for addresses and counters, and for each word that it reads before it
 computes, about. Of the suite's kernels on an H200, as ptxas 13.5 has them."""
+_KEEP = 44
+"""Registers beside its results with which a thread of a kernel that is promised fewer than it needs
+makes do, about: with less room NVRTC 13.5 takes what it would take without the promise."""
 AHEAD, _NOT_AHEAD = 100, 24
 """Words that a thread has on their way to registers, and registers for them, at most, about: in
 kernels that are promised registers (``occupancy.promised``), and in others. Of 375 kernels on an
@@ -50,6 +53,8 @@ class KernelCounts:
     dram_written: int
     loads: tuple[Loads, ...]
     """What is on its way from global memory at once."""
+    hottest: float = 0.0
+    """Lines that asynchronous copies ask for in a KB of the tensor which they ask most of."""
     last: KernelCounts | None = None
     """What the last block of each group asks for after all of that: of these blocks alone, and not
     in the counts above."""
@@ -145,6 +150,7 @@ def _count_kernel(
             dram_read=read,
             dram_written=written,
             loads=loads_of(program, asked, kernel.threads, ahead),
+            hottest=_hottest(program, asked),
         )
         parts.append(made)
     return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
@@ -157,8 +163,9 @@ def registers_needed(
     the words that it holds and reads; ``fit``: the blocks that it is told to leave room for."""
     ahead = AHEAD if fit else _NOT_AHEAD
     needed = round(_OTHERS + held + min(ahead, _READ * read))
-    if fit:
-        needed = min(needed, profile.registers_per_multiprocessor // (fit * threads))
+    room = profile.registers_per_multiprocessor // (fit * threads) if fit else 0
+    if held + _KEEP <= room:  # else compilers do not keep to what they are told
+        needed = min(needed, room)
     return needed, ahead
 
 
@@ -256,6 +263,18 @@ def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) ->
         each = -(-times // ahead), moved, first, turns, fills
         found.append(Loads(in_flight, *each))
     return tuple(found)
+
+
+def _hottest(program: ir.Built, asked: Asked) -> float:
+    """The lines that copies ask for in each KB of a tensor, those of the one with the most."""
+    lines: dict[str, int] = defaultdict(int)
+    sizes: dict[str, int] = defaultdict(int)
+    for access, own in asked:
+        if access.kind is Memory.GLOBAL_COPY and access.box is not None:
+            size = _bytes(program.tensor(access.tensor).layout, access.box.of_all)
+            lines[access.tensor] += own.lines
+            sizes[access.tensor] = max(sizes[access.tensor], size)
+    return max((n / max(1, sizes[name] >> 10) for name, n in lines.items()), default=0.0)
 
 
 def _new(program: ir.Built, access: Access, own: Traffic, blocks: int, threads: int) -> float:

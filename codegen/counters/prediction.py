@@ -31,6 +31,15 @@ ACHIEVED = 0.9
 """The share of the data sheet's bandwidth that a copy reaches, about."""
 L2_BYTES = 64
 """That a multiprocessor gets from the second cache in a cycle."""
+WRITTEN_BYTES = 11
+"""That a multiprocessor gives to the second cache in a cycle, in whole sectors, while all of them
+do: a slice takes one in 1.5 of its cycles, as half of all sectors go on to the other half of the
+cache (``lts__xbar2lts_cycles_active`` of an H100: 80 slices at 1.7 GHz, 132 multiprocessors at
+1.98)."""
+_SAME_KB = 0.2e-9
+"""Seconds from one answer of a slice of the second cache to the next one, about, where all ask for
+lines of the same KB: these are in one slice of each half (of 23 products of 2 KB with 8 MB on an
+H100, and ``lts__t_tag_requests.max``)."""
 SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
 _HIDING, _ALONE = 8, 0.5
@@ -70,6 +79,9 @@ class Prediction:
     """Seconds that the last blocks take after all the others."""
     begin: float = 0.0
     """Seconds until what is read first is there."""
+    apart: float = 0.0
+    """Seconds in which results are written, or all ask for the same lines, and nothing else is
+    done."""
 
     @property
     def binding(self) -> str:
@@ -85,7 +97,7 @@ class Prediction:
     @property
     def seconds(self) -> float:
         """With the launch."""
-        return self.begin + self.pipes[self.binding] + self.last + LAUNCH
+        return self.begin + self.pipes[self.binding] + self.apart + self.last + LAUNCH
 
     @property
     def rank(self) -> float:
@@ -99,7 +111,7 @@ def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
     own, begin = _pipes(counts), _BEGIN if counts.loads else 0.0
     if counts.last is None:
-        return Prediction(own, begin=begin)
+        return Prediction(own, begin=begin, apart=_apart(counts, own))
     last = _ARRIVING + max(_pipes(counts.last).values(), default=0.0)
     return Prediction(own, last, begin)
 
@@ -136,9 +148,36 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
         "second cache": counts.sectors * SECTOR / L2_BYTES * common,
     }
     work = max(pipes.values())
+    pipes["slices"] = _slice_seconds(counts)
     pipes["memory"], filling = _memory_seconds(counts)
     pipes["latency"] = _waiting(counts, work + filling)
     return {name: seconds for name, seconds in pipes.items() if seconds}
+
+
+def _slice_seconds(counts: KernelCounts) -> float:
+    """Seconds in which slices of the second cache take results, each sector as often as a warp
+    writes a part of it, and those in which one of them answers what all ask for."""
+    profile = counts.profile
+    written = counts.traffic[Memory.GLOBAL_WRITE].units * SECTOR
+    rate = WRITTEN_BYTES * profile.clock * profile.multiprocessors
+    return written / rate + _SAME_KB * counts.hottest
+
+
+def _apart(counts: KernelCounts, pipes: Mapping[str, float]) -> float:
+    """Seconds that slices are busy and nothing else is, or the other way round."""
+    slices = pipes.get("slices", 0.0)
+    work = max((s for name, s in pipes.items() if name not in ("slices", "memory")), default=0.0)
+    alone = in_turn(work, slices, counts.busiest, counts.resident)
+    return max(0.0, alone - max(pipes.values(), default=0.0))
+
+
+def in_turn(work: float, slices: float, blocks: int, resident: int) -> float:
+    """The time of both, where a multiprocessor has so many blocks, some ``resident`` at once. What
+    begins together works together and then writes, all of it; of the turns after the first one, all
+    of these blocks but one go on meanwhile."""
+    turns = max(1.0, blocks / resident)
+    covered = 1 + (turns - 1) * (1 - 1 / resident)
+    return max(work, slices) + min(work, slices) / covered
 
 
 def fma_cycles(profile: GpuProfile) -> float:

@@ -139,7 +139,8 @@ class Traffic:
     bytes: int = 0
     """That threads asked for."""
     lines: int = 0
-    """Of the first cache, which reads of global memory pass through, about."""
+    """Those that reads of global memory ask for: what the first cache hands over, about, or the
+    second one where copies pass the first."""
     exact: bool = True
     """Whether no data decided what was asked for; else it is the most there can be."""
 
@@ -180,7 +181,7 @@ def traffic_of(access: Access) -> Traffic:
             each = sectors(offsets, active, size)
         else:
             each = wavefronts(offsets, active, size)
-        if access.kind is Memory.GLOBAL_READ:
+        if access.kind in (Memory.GLOBAL_READ, Memory.GLOBAL_COPY):
             handed += int((counts * lines(offsets, active, size)).sum())
         requests += int(counts.sum())
         units += int((counts * each).sum())

@@ -23,6 +23,7 @@ from tcl.codegen.counters.counts import KernelCounts, count_program
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.prediction import (
     LAUNCH,
+    in_turn,
     needed_in_flight,
     predict,
     roofline,
@@ -330,7 +331,54 @@ def test_windows_ask_less_of_shared_memory_than_of_arithmetic(channels: int, ext
         O(n,g,f,h,w) +=! I(n,g,c,h+kh,w+kw) * K(g,f,c,kh,kw) }"""
     sizes = dict(N=32, G=32, C=channels, H=extent, W=extent, F=channels, KH=3, KW=3)
     pipes = predict(counts_of(text, **sizes)).pipes
-    assert pipes["shared memory"] <= pipes["float32"]
+    assert pipes["shared memory"] <= pipes["issue"]
+
+
+@pytest.mark.parametrize(("extent", "again"), [(56, 1.05), (30, 1.2)])
+def test_windows_write_their_sectors_once(extent: int, again: float) -> None:
+    """Where rows of results are no whole vectors of four, threads store fewer at once: a warp that
+    stores halves of vectors writes each sector twice. A sector may lie in two rows."""
+    found = counts_of(CONVOLUTION, N=32, C=16, H=extent, W=extent, F=16, KH=3, KW=3)
+    written = found.traffic[Memory.GLOBAL_WRITE]
+    rows = 32 * 16 * (extent - 2)
+    assert written.bytes == rows * (extent - 2) * 4
+    assert written.units <= again * rows * (1 + (extent - 2) * 4 / 32)
+
+
+def test_what_begins_together_writes_together() -> None:
+    alone = in_turn(8.0, 4.0, blocks=6, resident=1)
+    assert alone == 12  # no block works while another one writes
+    assert in_turn(8.0, 4.0, blocks=2, resident=2) == alone
+    assert 8 < in_turn(8.0, 4.0, blocks=16, resident=2) < in_turn(8.0, 4.0, blocks=4, resident=2)
+    assert in_turn(8.0, 4.0, blocks=4, resident=2) < alone
+    assert in_turn(4.0, 8.0, blocks=8, resident=2) == in_turn(8.0, 4.0, blocks=8, resident=2)
+
+
+def test_few_blocks_ask_for_what_all_of_them_need() -> None:
+    """A small factor that each block reads lies in few slices of the second cache."""
+    sized = sized_of(
+        "def f(float(D,K) W, float(M,K) X) -> (O) { O(m,d) +=! X(m,k) * W(d,k) }",
+        dict(M=65536, D=16, K=32),
+    )
+
+    def counted(rows: int, threads: int) -> KernelCounts:
+        own = NestOptions(
+            chunk=(rows, 16),
+            threads=(threads, 8),
+            register=(rows // threads, 2, 4),
+            tile=(0, 0, 16),
+            stage=(2, 2),
+            buffers=3,
+            split=(),
+        )
+        (found,) = count_program(schedule(sized, WHOLE.with_nest(0, own), H200), H200)
+        return found
+
+    many, few = counted(64, 16), counted(256, 16)
+    assert many.hottest == 4 * few.hottest > 0
+    assert predict(many).pipes["slices"] > 2 * predict(few).pipes["slices"]
+    (chosen,) = count_program(schedule(sized, WHOLE, H200), H200)
+    assert chosen.hottest <= few.hottest
 
 
 def test_work_begins_when_panels_are_there() -> None:
@@ -414,6 +462,20 @@ def test_two_sets_of_fragments_are_in_registers() -> None:
     for form in "NT":
         found = counts_of(product("N", form, "half"), M=4096, N=4096, K=4096)
         assert found.registers == pytest.approx(233, abs=3)
+    many = NestOptions(  # two of its blocks are promised half of these registers
+        chunk=(128, 256),
+        threads=(16, 16),
+        register=(8, 8, 16),
+        tile=(0, 0, 32),
+        vectorize=(1, 2),
+        stage=(2, 2),
+        buffers=4,
+        mma=(0, 1, 2),
+        split=(),
+    )
+    sized = sized_of(product("N", "N", "half"), dict(M=4096, N=4096, K=4096))
+    (found,) = count_program(schedule(sized, WHOLE.with_nest(0, many), H200), H200)
+    assert found.registers == pytest.approx(233, abs=3)
 
 
 def test_what_is_in_registers_is_not_read_again() -> None:

@@ -36,7 +36,8 @@ _LEAST = 2.0**-10
 """The share of a kernel's time below which it does not matter how busy a pipe is."""
 _PIPES = (
     *("float32", "float64", "tensor cores", "special functions", "integers", "issue"),
-    *("shared memory", "shuffles", "first cache", "second cache", "latency", "memory"),
+    *("shared memory", "shuffles", "first cache", "second cache", "slices"),
+    *("latency", "memory"),
 )
 
 

@@ -17,7 +17,17 @@ from dataclasses import replace
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of, power_below
 from tcl.codegen.counters.counts import registers_needed
 from tcl.codegen.counters.fill import COPY
-from tcl.codegen.counters.prediction import L2_BYTES, SCHEDULERS, fma_cycles, hidden, scheduled
+from tcl.codegen.counters.prediction import (
+    L2_BYTES,
+    SCHEDULERS,
+    WRITTEN_BYTES,
+    fma_cycles,
+    hidden,
+    in_turn,
+    scheduled,
+)
+from tcl.codegen.counters.requests import SECTOR
+from tcl.codegen.counters.walk import FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import fitting, promised
@@ -28,7 +38,11 @@ from tcl.common.dataclass import dataclass
 _WHOLE = 32
 """Points of a window, at most, that are written out."""
 _VECTOR = 4
-"""Results that are neighbours in a thread."""
+"""Results that are neighbours in a thread, at most: as many as it stores at once."""
+_VECTOR_BYTES = 16
+"""That a thread stores at once, at most."""
+_IN_ROW = 64
+"""Results of a row that a block has, at most."""
 _SHORT = 8
 """Of rows that are shorter, a thread has all."""
 _FACTORS = (8, 4, 2, 1)
@@ -98,7 +112,7 @@ class Window:
         for made in self._all(lane, profile):
             key = *sorted(made.threads.items()), *sorted(made.register.items())
             if key not in found:
-                found[key] = self._seconds(made, profile), len(found), made
+                found[key] = self._seconds(made, lane, profile), len(found), made
         return [made for *_, made in sorted(found.values(), key=lambda x: x[:2])[:_TRIED]]
 
     def _all(self, lane: int, profile: GpuProfile) -> Iterator[OptionsDraft]:
@@ -118,16 +132,19 @@ class Window:
         many = max(batch, key=shape.extent, default=None)
         whole = 1 if tall is None else shape.extent(tall)
         several = [n for n in _ROWS if -(-whole // n) * n <= _ROUNDED * whole]
-        for factors, rows, most in itertools.product(_FACTORS, several, _THREADS):
+        extent = shape.extent(lane)
+        stored = min(_VECTOR, self._aligned(lane))
+        widths = (extent,) if extent < _SHORT else (stored,) if stored > 1 else (_VECTOR, 1)
+        for width, factors, rows, most in itertools.product(widths, _FACTORS, several, _THREADS):
             held = (wide, factors), (tall, rows)
             for order in (held, held[::-1]):
-                made = self._draft(lane, order, many, most, profile)
+                made = self._draft((lane, width), order, many, most, profile)
                 if made is not None:
                     yield made
 
     def _draft(
         self,
-        lane: int,
+        lanes: tuple[int, int],
         held: Sequence[tuple[int | None, int]],
         many: int | None,
         most: int,
@@ -138,14 +155,14 @@ class Window:
         shape = self.shape
         made = OptionsDraft.empty(len(shape.nest.dims))
         made.chunk = dict.fromkeys(shape.results, 1)
+        lane, width = lanes
         extent = shape.extent(lane)
-        width = extent if extent < _SHORT else _VECTOR
-        if width == _VECTOR:
-            made.lanes = (lane, width)
-        else:
+        if extent < _SHORT:
             made.register[lane] = width
+        elif width > 1:
+            made.lanes = lanes
         left = most
-        left //= _spread(made, lane, -(-extent // width), min(16, left), width)
+        left //= _spread(made, lane, -(-extent // width), min(_IN_ROW // width, left), width)
         for k, own in held:
             if own > (1 if k is None else shape.extent(k)):
                 return None
@@ -209,10 +226,11 @@ class Window:
     def _held(self, made: OptionsDraft) -> dict[int, int]:
         """Results of a thread along each dimension."""
         held = {k: made.register.get(k, 1) for k in self.shape.results}
-        held[made.lanes[0]] = held.get(made.lanes[0], 1) * made.lanes[1]
+        if made.lanes[1] > 1:
+            held[made.lanes[0]] *= made.lanes[1]
         return held
 
-    def _seconds(self, made: OptionsDraft, profile: GpuProfile) -> float:
+    def _seconds(self, made: OptionsDraft, lane: int, profile: GpuProfile) -> float:
         """What a draft takes, about: products, those of threads that have none as well, what is
         issued beside them, wavefronts of shared memory and what is read of the second cache. A
         wavefront hands over a word of the window, or two of the factors, which are the same for
@@ -228,11 +246,11 @@ class Window:
         busiest = -(-blocks // profile.multiprocessors)
         box = self._box(made, dict.fromkeys(self._rest, 1))
         deep = max((made.register.get(k, 1) for k in self._rest), default=1)
-        copies = box / WARP / warps / self._size
-        issued = (
-            fma_cycles(profile) * results * points + (factors + window) / 4 + copies * (1 + COPY)
-        )
-        shared = made.buffers * max(made.tile.values(), default=1) * box
+        filled = box / WARP / self._size
+        tile = max(made.tile.values(), default=1)
+        issued = fma_cycles(profile) * results * points + (factors + window) / 4
+        issued += filled / warps * (1 + COPY) + (TURN + 2 * FILL) / tile
+        shared = made.buffers * tile * box
         told = promised(threads, blocks, shared, profile)
         read = deep * (factors + window)
         registers, _ = registers_needed(results, read, threads, told, profile)
@@ -240,10 +258,30 @@ class Window:
         there = max(1, min(fit, busiest)) * warps
         pipes = (
             issued / SCHEDULERS * warps / scheduled(there),
-            (factors / 2 + window) * warps / hidden(there),
+            ((factors / 2 + window) * warps + filled) / hidden(there),
             box / L2_BYTES / hidden(there),
         )
-        return busiest * max(pipes) if fit else math.inf
+        if not fit:
+            return math.inf
+        written = results * threads * self._sectors(lane, each[lane]) * SECTOR / WRITTEN_BYTES
+        work = max(pipes) * math.prod(map(shape.extent, self._rest))
+        return in_turn(busiest * work, busiest * written, busiest, min(fit, busiest))
+
+    def _sectors(self, lane: int, width: int) -> float:
+        """Sectors that are written for each result, where a thread has so many neighbours: each is
+        written once for every vector of it that a thread stores."""
+        return min(1.0, width * self._stored / SECTOR) / min(width, self._aligned(lane))
+
+    @property
+    def _stored(self) -> int:
+        """Bytes of a result."""
+        return self.shape.program.tensor(self.shape.nest.point.target.tensor).layout.itemsize
+
+    def _aligned(self, lane: int) -> int:
+        """Neighbours that lie so in all rows that a thread can store them at once."""
+        shape, target = self.shape, self.shape.nest.point.target
+        rows = (shape.stride(target, k) for k in shape.results if k != lane and shape.extent(k) > 1)
+        return math.gcd(_VECTOR_BYTES // self._stored, *rows)
 
 
 def _spread(made: OptionsDraft, k: int, count: int, most: int, held: int) -> int:
