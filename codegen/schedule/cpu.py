@@ -147,15 +147,19 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
 def _with_parts_for_threads(
     program: ir.Program, nests: Mapping[str, NestPlan], device: CpuProfile, preset: str
 ) -> dict[str, NestPlan]:
-    """The choices, and parts for reductions of which nothing was said: what runs in the loops of
-    another nest stays there."""
+    """The choices, and parts for reductions of which nothing was said. What runs in the loops of
+    another nest stays there: it has the same parts, or uses the results."""
     found = dict(nests)
     for group in fusion_groups(program.nests):
-        name, own = group.leader.name, nests[group.leader.name]
-        if not group.followers and not own.options.made():
-            parts = parts_for_threads(program, group.leader, device)
-            if parts:
-                found[name] = own.or_else(f"preset {preset}", NestOptions(split=parts))
+        members = [program.nest(name) for name in (group.leader.name, *group.followers)]
+        parts = parts_for_threads(program, group.leader, device)
+        if not parts or any(nests[nest.name].options.made() for nest in members):
+            continue
+        divided = [nest for nest in members if nest.reduces]
+        if all(parts_for_threads(program, nest, device) == parts for nest in divided):
+            for nest in divided:
+                own = NestOptions(split=parts)
+                found[nest.name] = nests[nest.name].or_else(f"preset {preset}", own)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -16,7 +17,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.schedule.cpu import plan
+from tcl.codegen.schedule.cpu import plan, schedule
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -80,11 +81,29 @@ def test_presets_split_what_has_one_result_and_takes_long() -> None:
     assert nests(TOTAL, LARGE[:4, :4], threads=2) == ["s0"]
     rows = "def f(float(M, N) A) -> (S) { S(m) +=! A(m, n) }"
     assert nests(rows, LARGE, threads=2) == ["s0"]
-    # Nor where something was said of the nest, or nests run in the loops of each other.
+    # Nor where something was said of the nest.
     said = MappingOptions("mlp", nests=(NestOptions(split=()),))
     assert nests(TOTAL, LARGE, threads=2, options=said) == ["s0"]
-    both = "def f(float(M, N) A) -> (S, Q) { S +=! A(m, n) Q +=! A(m, n) * A(m, n) }"
-    assert nests(both, LARGE, threads=2) == ["s0", "s1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "S +=! A(n) S = S / N",
+        "S +=! A(n) Q +=! A(n) * A(n) S = S / N",
+        "S min=! A(n) Q min=! (A(n) == S) ? n : N",
+    ],
+)
+def test_presets_split_what_runs_in_the_same_loops(body: str) -> None:
+    """And what uses the results stays in the loops that reduce the parts."""
+    text = f"def f(float(N) A) -> (S{', Q' if 'Q' in body else ''}) {{ {body} }}"
+    values = np.random.default_rng(0).integers(1, 9, 1 << 20).astype(np.float32)
+    built = schedule(sized_of(text, values), DEFAULT, device(2))
+    assert len(built.kernels) == 2  # both sums of the parts, then all that is left
+    assert math.prod(fold.count for (fold,) in built.kernels[0].grid) == 2
+    values[7], values[-7] = np.nan, -1.0
+    for threads in (1, 2):
+        compare(text, DEFAULT, threads, values)
 
 
 def test_a_search_leaves_to_the_preset_what_that_splits() -> None:
