@@ -257,19 +257,29 @@ def test_more_rows_are_read_side_by_side_from_caches(shape: tuple[int, int], row
 
 
 @pytest.mark.parametrize(
-    ("op", "shape", "tiled"),
+    ("op", "shape", "piece"),
     [
-        *(("+=!", (1500, 1500), False), ("+=!", (4000, 1000), True)),
-        *(("max=!", (2000, 333), False), ("max=!", (9000, 600), True)),
+        *(("+=!", (1500, 1500), 10), ("+=!", (4000, 1000), None)),
+        *(("max=!", (2000, 333), 7), ("max=!", (90, 130), 9), ("max=!", (9000, 600), None)),
     ],
 )
 def test_reductions_of_columns_share_a_pass_where_caches_keep_it(
-    op: str, shape: tuple[int, int], tiled: bool
+    op: str, shape: tuple[int, int], piece: int | None
 ) -> None:
+    """In pieces of rows of one length, as long as registers hold what is kept."""
     text = f"def f(float(M, N) A) -> (S, Q) {{ S(n) {op} A(m, n) Q(n) {op} A(m, n) * A(m, n) }}"
     first, _ = plan_cpu(lower(sized(text, shape)), MappingOptions("mlp"), ZEN4).options.values()
-    assert bool(first.tile) == tiled
-    assert first.tile or (first.register or (0,))[0] >= 4, "long pieces of rows"
+    assert (first.tile or first.register) == ((0, 8) if piece is None else (piece, 0))
+    first, _ = plan_cpu(lower(sized(text, shape)), MappingOptions("mlp"), NARROW).options.values()
+    assert first.tile or (first.register or (7,))[0] <= 6, "half as many registers"
+
+
+def test_rows_that_lanes_read_apart_are_not_torn() -> None:
+    text = """float(I, J, K) T, float(J, R) B, float(K, R) C) -> (M) {
+        M(i, r) +=! T(i, j, k) * B(j, r) * C(k, r) }"""
+    found = chosen(ZEN4, text, (120, 101, 130), (101, 20), (130, 20))
+    assert found.vectorize == (0, 8)
+    assert found.tile == (64, 0, 16, 0), "pieces of the first sum"
 
 
 @DEVICES

@@ -21,6 +21,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices, operands, replaced
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, holding
+from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.shared_values import computed_before
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import natural_level
@@ -28,8 +29,10 @@ from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
-_LONG_PIECE = 4
-"""Vectors of a row."""
+_LONG_PIECE = 10
+"""Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
+_SHORT_PIECE = 4
+"""... or where functions, which need some of these, are called, or lanes lie apart in memory."""
 
 
 def heuristic(
@@ -169,11 +172,17 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
 def _vectors(core: Core, lane: str, most: int) -> int:
     """Vectors of a register tile that has no rows, where ``most`` are as quick as any: a power of
     two unless all tiles are whole or there is but one, as lines of the cache are fetched in
-    pairs. Pieces of rows are longer: on Zen 4, minima and maxima of columns take .5 to .97 of the
-    time with four vectors, compared with two."""
+    pairs. Pieces of rows, which are read once for several reductions, are long, and of one length:
+    on Zen 4, minima and maxima of columns take .5 to .97 of the time with four vectors, compared
+    with two, and those that the second cache does not hold .7 to .86 with 8 to 10 instead."""
     extent = core.nest.dim(lane).extent
     if core.fused.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
-        return max(most, min(-(-extent // core.lanes), _LONG_PIECE))
+        in_order = all(a.strides.get(lane, 0) in (0, a.itemsize) for a in core.reads)
+        room = (core.device.vector_registers - OPERANDS) // core.fused.registers
+        longest = min(room, _LONG_PIECE if in_order and not core.called else _SHORT_PIECE)
+        vectors = -(-extent // core.lanes)
+        pieces = -(-vectors // max(1, longest))
+        return max(most, -(-vectors // pieces))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     return most if whole else 1 << (most.bit_length() - 1)
 
@@ -213,7 +222,10 @@ def _blocking(
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
     if lanes and not core.compacted:  # results of lists never wait in memory
-        widest = max(reductions, key=lambda k: nest.dims[k].extent)
+        # Rows that lanes read side by side, each its own, are not torn where others can be.
+        rows_of_lanes = [a for a in core.reads if a.strides.get(lane, 0) > a.itemsize]
+        torn = {d for a in rows_of_lanes for d, step in a.strides.items() if step == a.itemsize}
+        widest = max(reductions, key=lambda k: (nest.dims[k].name not in torn, nest.dims[k].extent))
         tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
         depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
     # All columns of one such depth, and the rows that meet them, stay in the second.
