@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tcl.codegen.counters.arithmetic import accumulated
-from tcl.codegen.counters.places import Linear, Place
+from tcl.codegen.counters.places import Place
 from tcl.codegen.counters.record import Record
-from tcl.codegen.counters.requests import Access, Memory
+from tcl.codegen.counters.requests import Memory
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of, thread_bits, together, warps_apart
@@ -84,19 +82,7 @@ def _over_warps(
     first = record.threads & ~warps
     if first.any() and record.addresses.is_new(("warps", warps)):
         record.compute(asking, {"integer": 1})
-    _exchanged(record, Memory.SHARED_WRITE, record.threads, size, place)
+    record.hand_over(Memory.SHARED_WRITE, record.threads, size, place)
     for apart in range(0, warps + 1, warps & -warps):
         if not apart & ~warps:
-            _exchanged(record, Memory.SHARED_READ, first + apart, size, asking)
-
-
-def _exchanged(
-    record: Record,
-    kind: Memory,
-    numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
-    size: int,
-    place: Place,
-) -> None:
-    offset = Linear(0, {}, numbers * size)
-    record.accesses.append(Access(kind, "", size, place, offset, place))
-    record.compute(place, {"memory": 1})
+            record.hand_over(Memory.SHARED_READ, first + apart, size, asking)

@@ -203,7 +203,7 @@ class Record:
         if declare.start is not None and declare.name in self.held_words:
             self.starting[declare.name] = place
         elif declare.start is not None:
-            self.compute(place, self._moved(declare.name))
+            self.move(declare.name, place)
 
     def goes_on(self, name: str, place: Place) -> None:
         """An accumulator is added to: it is set to its start before loops. Where all iterations are
@@ -211,15 +211,33 @@ class Record:
         begin = self.starting.get(name)
         loops = (v for v in place.loops if begin is not None and v not in begin.loops)
         if begin is not None and any(self.written_out.get(v) != place.loops[v] for v in loops):
-            self.compute(begin, self._moved(name))
+            self.move(name, begin)
             del self.starting[name]
 
-    def _moved(self, name: str) -> Instructions:
-        """What it takes to set some accumulators, or to read them from local memory. An instruction
-        sets two registers."""
+    def move(self, name: str, place: Place, kind: Memory = Memory.SHARED_WRITE) -> None:
+        """What it takes to set some accumulators, or to read them from where they lie. An
+        instruction sets two registers."""
         folds, words = self.held[name]
         count = words * math.prod(f.count for f in folds)
-        return {"integer": -(-count // 2)} if name in self.held_words else {"local": count}
+        if name in self.held_words:
+            self.compute(place, {"integer": -(-count // 2)})
+        elif name in self.kernel.totals:
+            each = place.within(f"{name} together", -(-count // 4))
+            self.hand_over(kind, self.threads, 16, each)
+        else:
+            self.compute(place, {"local": count})
+
+    def hand_over(
+        self,
+        kind: Memory,
+        numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
+        size: int,
+        place: Place,
+    ) -> None:
+        """So many bytes of each thread, at the place of one of these numbers in the memory of a
+        block."""
+        self.accesses.append(Access(kind, "", size, place, Linear(0, {}, numbers * size), place))
+        self.compute(place, {"memory": 1})
 
     def carry(self, carry: ir.Carry, place: Place) -> None:
         folds, words = self.held[carry.name]
@@ -228,9 +246,10 @@ class Record:
         self.compute(place, {kind: count * (1 if carry.lost is None else 6)})
         for name in (carry.total, carry.lost or ""):
             self.goes_on(name, place)
-        for name in (carry.total, carry.total, carry.name):  # read, written; zero again
-            if name != carry.total or name not in self.held_words:
-                self.compute(place, self._moved(name))
+        if carry.total not in self.held_words:
+            self.move(carry.total, place, Memory.SHARED_READ)
+            self.move(carry.total, place)
+        self.move(carry.name, place)  # zero again
 
     def serial(
         self, fold: ir.Fold, place: Place, pause: ir.Pause | None = None, times: int = 1

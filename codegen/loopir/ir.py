@@ -307,6 +307,9 @@ class Kernel:
     not."""
     shared: int = 0
     """Bytes of the memory of a block."""
+    totals: Mapping[str, int] = field(default_factory=dict)
+    """Where totals of accumulators lie in the memory of a block, by name, if they do: all numbers
+    of a thread, 16 bytes of each thread beside those of the next one."""
 
     def panel(self, tensor: str) -> Panel:
         """The panel of this name."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from tcl.codegen.cuda.cpp.types import c_type, constant
 from tcl.codegen.cuda.emit.combine import write_combined
 from tcl.codegen.cuda.emit.fill import Fills
+from tcl.codegen.cuda.emit.module import SHARED
 from tcl.codegen.cuda.emit.pipeline import write_pipeline
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.thread_body import write_thread_body
@@ -75,24 +77,29 @@ class BlockWriter:
     def _declare(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
         name = self.writer.names.new(declare.name.replace("accumulator", "sum"))
-        self.writer.accumulators[declare.name] = Accumulators(name, own)
+        made, type_ = Accumulators(name, own), c_type(declare.type)
         sizes = "".join(f"[{f.count}]" for f in own)
         count = math.prod(f.count for f in own)
-        # A volatile array lies in local memory: the compiler keeps everything else in registers, so
-        # that half as many threads would fit.
-        type_ = "volatile " * (declare.seldom and count > MANY) + c_type(declare.type)
-        if declare.start is None:
+        kernel = self.geometry.kernel
+        if (offset := kernel.totals.get(declare.name)) is not None:
+            width = 16 // declare.type.compute.itemsize
+            made = replace(made, threads=kernel.threads, together=width)
+            first = f"({type_} *)({SHARED} + {offset}) + threadIdx.x * {width}"
+            self.lines.add(f"{type_} *const {name} = {first};")
+        else:
+            # A volatile array lies in local memory: the compiler keeps everything else in
+            # registers, so that half as many threads would fit.
+            type_ = "volatile " * (declare.seldom and count > MANY) + type_
             self.lines.add(f"{type_} {name}{sizes};")
+        self.writer.accumulators[declare.name] = made
+        if declare.start is None:
             return
         start = constant(declare.start.value, declare.type)
         self.writer.used |= {"infinity"} if "infinity" in start else set()
-        if not own:
-            self.lines.add(f"{type_} {name} = {start};")
-            return
-        self.lines.add(f"{type_} {name}{sizes};")
-        self.lines.add("#pragma unroll", margin=True)
-        flat = f"(&{name}{'[0]' * len(own)})[k]" if len(own) > 1 else f"{name}[k]"
-        self.lines.add(f"for (int k = 0; k < {count}; ++k) {flat} = {start};")
+        if own:
+            self.lines.add("#pragma unroll", margin=True)
+        each = f"for (int k = 0; k < {count}; ++k) " if own else ""
+        self.lines.add(f"{each}{made.element('k')} = {start};")
 
     def _loops(self, statement: ir.Statement, scope: CudaScope) -> None:
         """Loops of one thread, from the outermost."""

@@ -22,11 +22,25 @@ from tcl.grammar.syntax.types import ScalarType
 
 @dataclass(slots=True)
 class Accumulators:
-    """Registers of each thread."""
+    """Registers of each thread, or its numbers in the memory of its block."""
 
     name: str
     over: tuple[ir.Fold, ...]
     """Those that a thread has for itself."""
+    threads: int = 0
+    """Of the block, in whose memory they lie; 0 for registers."""
+    together: int = 1
+    """Neighbours that are one access in that memory."""
+
+    def element(self, number: str) -> str:
+        """The one of this number, over all folds."""
+        if self.threads:
+            apart = self.threads * self.together
+            return f"{self.name}[{number} / {self.together} * {apart} + {number} % {self.together}]"
+        if not self.over:
+            return self.name
+        first = f"(&{self.name}{'[0]' * len(self.over)})" if self.over[1:] else self.name
+        return f"{first}[{number}]"
 
 
 class Writer:
@@ -81,6 +95,11 @@ class Writer:
     def accumulator(self, name: str, scope: CudaScope) -> str:
         """The register that a name means here."""
         own = self.accumulators[name]
+        if own.threads:
+            number = "0"
+            for f in own.over:
+                number = f"({number} * {f.count} + {iteration(f, scope)})"
+            return own.element(number)
         return own.name + "".join(f"[{iteration(f, scope)}]" for f in own.over)
 
     @contextmanager
@@ -145,21 +164,16 @@ def write_carry(writer: Writer, carry: ir.Carry) -> None:
     lost = writer.accumulators[carry.lost] if carry.lost else None
     lines, count = writer.lines, math.prod(f.count for f in own.over)
 
-    def at(some: Accumulators) -> str:
-        if not own.over:
-            return some.name
-        return f"(&{some.name}{'[0]' * len(own.over)})[k]" if own.over[1:] else f"{some.name}[k]"
-
     with lines.nested():
         if own.over:
             lines.add("#pragma unroll", margin=True)
             lines.open(f"for (int k = 0; k < {count}; ++k) {{")
         if lost is None:
-            lines.add(f"{at(total)} += {at(own)};")
+            lines.add(f"{total.element('k')} += {own.element('k')};")
         else:
             writer.used.add("carry")
-            lines.add(f"carry({at(own)}, {at(total)}, {at(lost)});")
-        lines.add(f"{at(own)} = 0;")
+            lines.add(f"carry({own.element('k')}, {total.element('k')}, {lost.element('k')});")
+        lines.add(f"{own.element('k')} = 0;")
 
 
 def iteration(fold: ir.Fold, scope: CudaScope) -> str:

@@ -35,6 +35,7 @@ from tcl.codegen.passes.gpu.pipeline import Pipelining
 from tcl.codegen.passes.gpu.shared_factors import SharedFactors
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.gpu.stage_shared import without_needless_condition
+from tcl.codegen.passes.gpu.totals import with_totals
 from tcl.codegen.passes.long_sums import Carried, running_store
 from tcl.codegen.passes.scatter import updated_places
 from tcl.codegen.passes.split import adding_up
@@ -100,7 +101,7 @@ class BuildBlocks:
         if last is not None:
             among = next(k for k, folds in enumerate(grids[0]) if last[1] in folds)
             grids[1] = (*grids[1][:among], (), *grids[1][among:])
-        return ir.Kernel(
+        kernel = ir.Kernel(
             tuple(
                 tuple(dict.fromkeys(f for folds in together for f in folds))
                 for together in zip(*grids, strict=True)
@@ -113,6 +114,7 @@ class BuildBlocks:
             begin if exchange.size else None,
             max(end, begin + exchange.size),
         )
+        return with_totals(kernel, self.profile)
 
     def _body(
         self, program: ir.Program, stage: _Stage, threads: int, exchange: Exchange
