@@ -16,8 +16,9 @@ LONGEST = 16
 """Iterations that are."""
 
 MANY = 8
-"""Numbers that are used seldom and may be in registers all the same. A total is read and written
-once per 256 products: from local memory that is 1 % of what the products' operands take."""
+"""Numbers that are used seldom and may be in registers all the same. Totals, which are read and
+written once per 256 products, lie in the memory of a block, or in local memory, where a thread has
+more."""
 
 
 def written_out(loop: ir.For) -> int:

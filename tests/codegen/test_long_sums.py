@@ -307,3 +307,26 @@ def test_every_stage_of_columns_means_the_same() -> None:
         if found == 2 or seed > 3000:
             break
     assert found
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("type_", ["float", "double"])
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_totals_of_many_sums_lie_in_the_memory_of_their_block(type_: str) -> None:
+    """Where it has room for them; and each thread has its own, whatever the number of its sums."""
+    rng, dtype = np.random.default_rng(0), {"float": np.float32, "double": np.float64}[type_]
+    a, b = (rng.random(shape).astype(dtype) for shape in ((21, 23), (23, 21)))
+    text = f"def f({type_}(M, K) A, {type_}(K, N) B) -> (C) {{ C(m, n) +=! A(m, k) * B(k, n) }}"
+    work = work_of_text(text, a, b)
+    for many, register in (True, (3, 6)), (False, (2, 2)):
+        chunk = 4 * register[0], 4 * register[1]
+        nest = NestOptions(chunk=chunk, threads=(4, 4, 2), register=register, tile=(0, 0, 4))
+        options = MappingOptions(nests=(nest,))
+        little = replace(H200, shared_per_block=1024, shared_per_multiprocessor=2048)
+        cases = [case_of(work, options, device) for device in (H200, little)]
+        local = ["volatile" in c.module.source for c in cases]
+        assert local == [False, many]
+        assert (cases[0].module.launches[0].shared > 0) == many
+        for case, emulated in zip(cases, compile_modules([c.module for c in cases]), strict=True):
+            (found,) = run_case(case, emulated, "forward")
+            np.testing.assert_allclose(found, a @ b, rtol=1e-6)

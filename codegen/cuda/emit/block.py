@@ -78,9 +78,9 @@ class BlockWriter:
         own = tuple(f for f in declare.over if f not in self.geometry.threads)
         name = self.writer.names.new(declare.name.replace("accumulator", "sum"))
         made, type_ = Accumulators(name, own), c_type(declare.type)
-        sizes = "".join(f"[{f.count}]" for f in own)
-        count = math.prod(f.count for f in own)
-        kernel = self.geometry.kernel
+        start = None if declare.start is None else constant(declare.start.value, declare.type)
+        self.writer.used |= {"infinity"} if start and "infinity" in start else set()
+        kernel, count = self.geometry.kernel, math.prod(f.count for f in own)
         if (offset := kernel.totals.get(declare.name)) is not None:
             width = 16 // declare.type.compute.itemsize
             made = replace(made, threads=kernel.threads, together=width)
@@ -90,16 +90,14 @@ class BlockWriter:
             # A volatile array lies in local memory: the compiler keeps everything else in
             # registers, so that half as many threads would fit.
             type_ = "volatile " * (declare.seldom and count > MANY) + type_
-            self.lines.add(f"{type_} {name}{sizes};")
+            sizes = "".join(f"[{f.count}]" for f in own)
+            begin = "" if own or start is None else f" = {start}"
+            self.lines.add(f"{type_} {name}{sizes}{begin};")
         self.writer.accumulators[declare.name] = made
-        if declare.start is None:
-            return
-        start = constant(declare.start.value, declare.type)
-        self.writer.used |= {"infinity"} if "infinity" in start else set()
-        if own:
+        if own and start is not None:
             self.lines.add("#pragma unroll", margin=True)
-        each = f"for (int k = 0; k < {count}; ++k) " if own else ""
-        self.lines.add(f"{each}{made.element('k')} = {start};")
+            each = f"for (int k = 0; k < {count}; ++k)"
+            self.lines.add(f"{each} {made.element('k')} = {start};")
 
     def _loops(self, statement: ir.Statement, scope: CudaScope) -> None:
         """Loops of one thread, from the outermost."""

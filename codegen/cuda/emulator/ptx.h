@@ -13,7 +13,7 @@
 
 namespace device {
 
-template <int BYTES>
+template <int BYTES, bool SHARED = false>
 EMULATOR void copy_async(void* to_shared, const void* from_global, bool valid) {
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async copies 4, 8 or 16 bytes");
   emulator::copy_async(to_shared, from_global, BYTES, valid, EMULATOR_PLACE);

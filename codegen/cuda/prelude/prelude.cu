@@ -463,13 +463,14 @@ __device__ __forceinline__ void copy(T *to, const T *from, bool there)
 }
 
 #ifndef TCL_EMULATED
-// Copies BYTES to shared memory without waiting; where they are not there, zeros.
-template <int BYTES>
+// Copies BYTES to shared memory without waiting; where they are not there, zeros. SHARED: other
+// blocks of the multiprocessor read the same, and find it in the first cache.
+template <int BYTES, bool SHARED = false>
 __device__ __forceinline__ void copy_async(void *to, const void *from, bool there)
 {
     const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
     const int bytes = there ? BYTES : 0;
-    if (BYTES == 16) {
+    if (BYTES == 16 && !SHARED) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                      :: "r"(at), "l"(from), "r"(bytes) : "memory");
     } else {

@@ -107,7 +107,7 @@ def test_rows_of_boxes_are_copied_as_whole_vectors() -> None:
             own = NestOptions(tile=(0, 0, 0, 2), stage=(2, 2), buffers=buffers).over(own)
             cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
         check_cases(cases).none()
-        assert ("copy_async<16>(&I" in cases[1].module.source) == vectors
+        assert ("copy_async<16, true>(&I" in cases[1].module.source) == vectors
 
 
 def test_rows_of_panels_are_those_of_the_last_axis_of_several_points() -> None:
@@ -123,8 +123,20 @@ def test_rows_of_panels_are_those_of_the_last_axis_of_several_points() -> None:
         cases.append(case_of(work, MappingOptions().with_nest(0, staged), device))
     check_cases(cases).none()
     source = cases[1].module.source
-    assert "copy_async<16>(&K" in source
-    assert "* 20" in source.split("copy_async<16>(&K")[1].split(";")[0]
+    assert "copy_async<16, true>(&K" in source
+    assert "* 20" in source.split("copy_async<16, true>(&K")[1].split(";")[0]
+
+
+def test_blocks_share_what_they_copy_of_a_small_input() -> None:
+    """In the first cache: copies of larger ones, and of what kernels write, go past it."""
+    text = """def f(float(M,K) A, float(K,N) B, float(N,L) C) -> (S, O) {
+        S(m,n) +=! A(m,k) * B(k,n) O(m,l) +=! S(m,n) * C(n,l) }"""
+    work = work_of_text(text, floats(256, 64), floats(64, 64), floats(64, 64))
+    own = NestOptions(chunk=(32, 32), threads=(8, 8), register=(4, 4), tile=(0, 0, 16))
+    own = NestOptions(stage=(2, 2), buffers=2).over(own)
+    source = case_of(work, MappingOptions().with_nest(0, own).with_nest(1, own)).module.source
+    assert all(f"copy_async<16>(&{name}" in source for name in ("A_tile", "S_tile"))
+    assert all(f"copy_async<16, true>(&{name}" in source for name in ("B_tile", "C_tile"))
 
 
 @pytest.mark.parametrize("value", ["A(m, k + 2) * B(k, n)", "A(m, 28 - k) * B(k, n)"])

@@ -208,9 +208,9 @@ def test_what_divides_a_size_is_made_use_of() -> None:
     text = "def f(float(K, M) A, float(K, N) B) -> (C) { C(m, n) +=! A(k, m) * B(k, n) }"
     sizes = {"K": 64, "N": 64}
     whole = source(text, sizes, Size.named("M", least=16, most=255, multiple=16, value=80))
-    assert "copy_async<16>(&A" in whole
+    assert "copy_async<16, true>(&A" in whole
     ragged = source(text, sizes, Size.named("M", least=16, most=255, value=65))
-    assert "copy_async<4>(&A" in ragged and "copy_async<16>(&A" not in ragged
+    assert "copy_async<4>(&A" in ragged and "copy_async<16, true>(&A" not in ragged
 
 
 def test_what_would_not_fit_is_not_computed_in_32_bits() -> None:
