@@ -53,7 +53,10 @@ def _shares_nothing(loop: ir.For) -> bool:
                 parts = [value]
             case ir.Store(ref=ref, value=value):
                 parts = [ir.Load(ref, value.type, total=True), value]
-            case ir.Block() | ir.For() | ir.Prefetch():
+            case ir.Declare(name=name):
+                moving.add(name)
+                parts = []
+            case ir.Block() | ir.For() | ir.Prefetch() | ir.Carry():
                 parts = []
             case _:
                 return False
@@ -77,8 +80,8 @@ def _changes(value: ir.Value, moving: Collection[str]) -> bool:
                 own = any(_moves(s, moving) for s in ref.subscripts if isinstance(s, ir.Affine))
             case ir.Position(index=index):
                 own = _moves(index, moving)
-            case ir.Combined():
-                return False
+            case ir.Combined(value=combined):
+                own = any(isinstance(x, ir.Variable) and x.name in moving for x in walk(combined))
         found[id(v)] = own or any(found[id(c)] for c in children(v))
         if not found[id(v)]:
             return False

@@ -58,7 +58,7 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 def _optimise(module: Any, machine: Any) -> None:
     """The passes that kernels gain from: short helpers inlined, then each function simplified. Most
     of that looks for what may be done before a loop; where there is no such thing, variables that
-    become registers and simple instructions are all of it.
+    become registers, simple instructions, and loops that end with their condition are all of it.
 
     The rest of LLVM's pipeline for a module is left off: its search for loads that repeat what an
     earlier iteration stored takes quadratic time in unrolled loops, ten times all other passes.
@@ -74,6 +74,7 @@ def _optimise(module: Any, machine: Any) -> None:
     few.add_sroa_pass()
     few.add_instruction_combine_pass()
     few.add_simplify_cfg_pass()
+    few.add_loop_rotate_pass()  # else constants are loaded in each iteration of inner loops
     inliner.run(module, passes)
     for function in module.functions:
         if not function.is_declaration:
