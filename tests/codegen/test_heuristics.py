@@ -864,8 +864,18 @@ def test_half_vectors_where_they_fill_short_rows_better() -> None:
     assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)
 
 
+def test_half_vectors_where_two_operands_are_made_wider_and_the_result_narrow() -> None:
+    text = "float16(N) X, float16(N) Y) -> (O) {{ O(n) = float16({}) }}"
+    pair = chosen(ZEN4, text.format("0.5 * X(n) + Y(n)"), (96,), (96,))
+    assert (pair.vectorize, pair.register) == ((0, 8), (12,))
+    for value in ("0.5 * X(n)", "exp(X(n)) + Y(n)"):
+        assert chosen(ZEN4, text.format(value), (96,), (96,)).vectorize == (0, 16)
+
+
 @pytest.mark.parametrize(("value", "lanes"), [("log(A(m, n))", 16), ("sqrt(A(m, n))", 8)])
-def test_but_not_where_functions_wait_for_their_own_instructions(value: str, lanes: int) -> None:
+def test_whole_vectors_where_functions_wait_for_their_own_instructions(
+    value: str, lanes: int
+) -> None:
     found = chosen(ZEN4, f"float(M, N) A) -> (O) {{ O(m, n) = {value} }}", (400, 33))
     assert found.vectorize == (1, lanes)
 
