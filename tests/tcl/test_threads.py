@@ -27,6 +27,7 @@ from tcl.codegen.cpu import thread_count as threads
 from tcl.codegen.cpu.run.ready import ingredients
 from tcl.codegen.cpu.thread_count import thread_count, usable_cores
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import cache_key
@@ -145,6 +146,14 @@ def test_what_is_worth_it(text: str, inputs: tuple[Any, ...], worth: bool) -> No
     assert worth_threads(program, two) is worth
     assert with_threads_worth(program, two).threads == (2 if worth else 1)
     assert with_threads_worth(program, host_cpu()) == host_cpu()
+
+
+def test_products_of_20_microseconds_are_worth_it() -> None:
+    """Twice 128x48x256 operations on 16 lanes take some 25 µs on one thread of Zen 4."""
+    (zen4,) = (replace(p, threads=2) for p in PROFILES if p.title == "Zen 4")
+    for inner, worth in ((256, True), (128, False)):
+        program = lower(sized_of(MATMUL, ones(128, inner), ones(inner, 48)))
+        assert worth_threads(program, zen4) is worth
 
 
 def test_steps_in_order_are_not_worth_it() -> None:

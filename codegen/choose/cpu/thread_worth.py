@@ -16,8 +16,9 @@ WAKING = 20_000.0
 takes 1 µs while all are awake, as in a loop of calls, and 20 to 40 µs when they have to be woken.
 Two threads save half of the time: in a loop from about 5 µs on, after a pause from about 60."""
 
-_PER_LANE = 12.0
-"""Operations per nanosecond and lane of a vector register, in a good kernel."""
+_PER_LANE = 8.0
+"""Operations per nanosecond and lane of a vector register, in a good kernel of some 20 µs: 5 to 10
+in nine of them on Zen 4, where 7 are the peak of products of 512 bits."""
 _BYTES = 60.0
 """Bytes per nanosecond from or to the second cache: what takes so short a time lies there."""
 _CALL = 48.0
