@@ -38,8 +38,9 @@ cache (``lts__xbar2lts_cycles_active`` of an H100: 80 slices at 1.7 GHz, 132 mul
 1.98)."""
 _SAME_KB = 0.2e-9
 """Seconds from one answer of a slice of the second cache to the next one, about, where all ask for
-lines of the same KB: these are in one slice of each half (of 23 products of 2 KB with 8 MB on an
-H100, and ``lts__t_tag_requests.max``)."""
+lines of the same KB: these are in one slice of each half (23 products of 2 KB with 8 MB on an H100,
+copied past the first cache, and ``lts__t_tag_requests.max``). Through the first cache they take
+less, and fewer blocks still are faster."""
 SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
 _HIDING, _ALONE = 8, 0.5
@@ -61,6 +62,10 @@ _FMA_SHARES = {(9, 0): 0.77}
 """The share of cycles in which fused products begin, at most, by compute capability: two reads of
 a register file's port for three operands stand in the way. cuBLAS and the best of our kernels reach
 it on an H100."""
+_MEETING = 80e-9
+"""Seconds from a barrier until a block's warps work again as before, about: what they read of
+shared memory then is waited for by all (tiles of 32 and 64 points of 16-bit products of 4096 on an
+H100)."""
 APART = 0.03
 """The share of a pipe's time that no other one's covers, about."""
 LAUNCH = 1.5e-6
@@ -80,8 +85,8 @@ class Prediction:
     begin: float = 0.0
     """Seconds until what is read first is there."""
     apart: float = 0.0
-    """Seconds in which results are written, or all ask for the same lines, and nothing else is
-    done."""
+    """Seconds in which warps wait for each other at barriers; and in which results are written, or
+    all ask for the same lines, and nothing else is done."""
 
     @property
     def binding(self) -> str:
@@ -110,10 +115,11 @@ class Prediction:
 def predict(counts: KernelCounts) -> Prediction:
     """What these counts come to on their device."""
     own, begin = _pipes(counts), _BEGIN if counts.loads else 0.0
+    apart = _apart(counts, own)
     if counts.last is None:
-        return Prediction(own, begin=begin, apart=_apart(counts, own))
+        return Prediction(own, begin=begin, apart=apart)
     last = _ARRIVING + max(_pipes(counts.last).values(), default=0.0)
-    return Prediction(own, last, begin)
+    return Prediction(own, last, begin, apart)
 
 
 def _pipes(counts: KernelCounts) -> dict[str, float]:
@@ -164,10 +170,13 @@ def _slice_seconds(counts: KernelCounts) -> float:
 
 
 def _apart(counts: KernelCounts, pipes: Mapping[str, float]) -> float:
-    """Seconds that slices are busy and nothing else is, or the other way round."""
-    slices = pipes.get("slices", 0.0)
+    """Seconds that nothing covers: after barriers, where a multiprocessor has no other block, and
+    while results are written. Of parts that a last block adds up, that is in what it waits for."""
+    warps = -(-counts.threads // WARP) * max(1, counts.blocks)
+    barriers = counts.instructions.get("barrier", 0) / warps * counts.busiest / counts.resident
     work = max((s for name, s in pipes.items() if name not in ("slices", "memory")), default=0.0)
-    alone = in_turn(work, slices, counts.busiest, counts.resident)
+    slices = pipes.get("slices", 0.0) if counts.last is None else 0.0
+    alone = in_turn(work + _MEETING * barriers, slices, counts.busiest, counts.resident)
     return max(0.0, alone - max(pipes.values(), default=0.0))
 
 

@@ -48,7 +48,7 @@ from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.schedule.gpu import schedule
+from tcl.codegen.schedule.gpu import plan, schedule
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -352,6 +352,29 @@ def test_what_begins_together_writes_together() -> None:
     assert 8 < in_turn(8.0, 4.0, blocks=16, resident=2) < in_turn(8.0, 4.0, blocks=4, resident=2)
     assert in_turn(8.0, 4.0, blocks=4, resident=2) < alone
     assert in_turn(4.0, 8.0, blocks=8, resident=2) == in_turn(8.0, 4.0, blocks=8, resident=2)
+
+
+def test_warps_meet_less_often_in_larger_tiles() -> None:
+    """One block a multiprocessor: nobody else works after a barrier."""
+    sized = sized_of(product("N", "N", "half"), dict(M=4096, N=4096, K=4096))
+    own = NestOptions(
+        chunk=(128, 256),
+        threads=(16, 16),
+        register=(8, 8, 16),
+        vectorize=(1, 2),
+        stage=(2, 2),
+        buffers=4,
+        mma=(0, 1, 2),
+        split=(),
+    )
+    apart = []
+    for tile in (32, 64):
+        options = WHOLE.with_nest(0, replace(own, tile=(0, 0, tile)))
+        (found,) = count_program(schedule(sized, options, H200), H200)
+        apart.append(predict(found).apart)
+    assert apart[0] > apart[1]
+    (chosen,) = plan(sized, WHOLE, H200).options.values()
+    assert chosen.tile == (0, 0, 64)
 
 
 def test_few_blocks_ask_for_what_all_of_them_need() -> None:
