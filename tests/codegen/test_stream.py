@@ -69,8 +69,10 @@ def test_the_preset_streams_large_results_that_nothing_reads() -> None:
     assert streams(sized(text, A=(4096, 4096), B=(4096,))) == [True]
     assert streams(sized(text, A=(512, 512), B=(512,))) == [False]
     assert streams(sized(text, A=(4096, 4098), B=(4098,))) == [True]
-    twice = "def f(float(M, N) A) -> (O, P) { O(m, n) = A(m, n) * 2  P(m, n) = O(m, n) + 1 }"
-    assert streams(sized(twice, A=(4096, 4096))) == [False, True]
+    twice = "def f(float(M, N) A) -> (O, P) {{ O(m, n) = A(m, n) * 2  P(m, n) = O({0}) + 1 }}"
+    assert streams(sized(twice.format("n, m"), A=(4096, 4096))) == [False, True]
+    fused = twice.format("m, n")
+    assert streams(sized(fused, A=(4096, 4096))) == [True, True], "it is still in a register"
 
 
 @pytest.mark.parametrize(("operands", "expected"), [(1, False), (5, True)])

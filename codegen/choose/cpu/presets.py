@@ -26,7 +26,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
-from tcl.codegen.passes.fusion.groups import ALONE, PerResult
+from tcl.codegen.passes.fusion.groups import ALONE, PerResult, fusion_groups
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
@@ -150,18 +150,20 @@ def _levels(
 
 
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
-    """Whether caches would not keep what the nest writes, nor is it read by another nest: for its
-    own size, or beside all that the nest reads. On Zen 4 with 32 MB for several cores, results of 2
-    to 6 MB past the caches take .74 to .88 of the time where a nest touches 16 MB or more with two
-    to five operands, .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one operand of 4 MB, and
-    1.4 to 1.8 times where 2 to 6 MB are selected rows of a large table or a part of a matrix."""
+    """Whether caches would not keep what the nest writes, nor is it read but by nests fused with
+    it: for its own size, or beside all that the nest reads. On Zen 4 with 32 MB for several
+    cores, results of 2 to 6 MB past the caches take .74 to .88 of the time where a nest touches
+    16 MB or more with two to five operands, .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one
+    operand of 4 MB, and 1.4 to 1.8 times where 2 to 6 MB are selected rows of a large table or a
+    part of a matrix. A momentum that the next result is made of takes .6 (5 arrays of 4 MB)."""
     target = program.tensor(nest.point.target.tensor)
     written = target.layout.bytes
     if written < device.streamed_from:
         least = 2 * device.streamed_from
         if written < least // 8 or _touched(program, nest) < least:
             return False
-    readers = (n for n in program.nests if n.name != nest.name)
+    fused = next(group.names for group in fusion_groups(program.nests) if nest.name in group.names)
+    readers = (n for n in program.nests if n.name not in fused)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
 
 
