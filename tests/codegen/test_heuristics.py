@@ -560,6 +560,21 @@ def test_rows_of_lines_that_the_first_cache_loses_are_read_on(
     assert found.inner_order == order
 
 
+@pytest.mark.parametrize(
+    ("type_", "lanes", "rows"),
+    [("int8", 64, 16), ("int16", 32, 16), ("float", 16, 8), ("double", 8, 4)],
+)
+def test_pieces_of_rows_are_read_and_whole_vectors_written(
+    type_: str, lanes: int, rows: int
+) -> None:
+    """Pieces of 32 bytes, but for the shortest numbers, of which as many as 16 vectors take."""
+    text = f"{type_}(M, N) A) -> ({type_}(N, M) C) {{ C(n, m) = A(m, n) }}"
+    found = chosen(ZEN4, text, (1000, 1200))
+    assert (found.vectorize, found.register) == ((1, lanes), (rows, 0))
+    assert found.inner_order == (1, 0), "a second cache has the lines that two vectors share"
+    assert not chosen(ZEN4, text, (1001, 20000)).inner_order, "where they are too many"
+
+
 @pytest.mark.parametrize(("planes", "order"), [(8, ()), (40, (1, 0, 2))])
 def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
     planes: int, order: tuple[int, ...]
@@ -591,6 +606,14 @@ def test_what_is_transposed_is_not_written_past_the_caches(read: str, streams: b
     text = f"float(B, X, Y) A, float(F) M) -> (O) {{ O(b, t, f) = A({read}) - M(f) }}"
     given = sized(text, (160, 280, 280), (280,))
     assert ("past the caches" in show(schedule(given, MappingOptions("mlp"), ZEN4))) == streams
+
+
+@pytest.mark.parametrize(("rows", "lines"), [(4096, True), (4100, False), (128, False)])
+def test_but_in_whole_lines_it_is(rows: int, lines: bool) -> None:
+    """Where rows of results are many lines, and no part of one."""
+    given = sized("float(M, N) A) -> (C) { C(n, m) = A(m, n) }", (rows, 40000))
+    shown = show(schedule(given, MappingOptions("mlp"), ZEN4))
+    assert [words in shown for words in ("at a multiple of", "past the caches")] == [lines, lines]
 
 
 @pytest.mark.parametrize(("read", "peels"), [("c, h, w", True), ("c, w, h", False)])

@@ -133,7 +133,10 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
         places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
         each += LOST_VECTOR_CYCLES if _comes_again(core, access, lane) else 0.0
         each += _lines_again(core, access, lane, sizes)
-        total += len(places - seen) * each / core.turns_inside(access.strides, lane, sizes)
+        new = places - seen
+        if new and any(n > 1 and access.transposed(d, lane, lanes) for d, n in sizes.items()):
+            new = places  # windows that overlap are transposed one by one
+        total += len(new) * each / core.turns_inside(access.strides, lane, sizes)
         seen |= places
     return total + CHECK_CYCLES * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
 

@@ -30,11 +30,13 @@ from tcl.codegen.passes.fusion.groups import ALONE, PerResult, fusion_groups
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import Size, representative
+from tcl.grammar.sizes.varying import Size, provably_divides, representative
 
 MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
+_ROW_LINES = 64
+"""Lines of a row of results from which on beginning at a boundary was measured to pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +82,18 @@ class CpuPreset:
             chosen = replace(chosen, stage=_levels(program, nest, chosen, self.device))
         if self.name not in MODELLED:
             return chosen
-        stream = _not_kept(program, nest, self.device) and not _transposes(program, one, chosen)
+        lines = _writes_lines(program, one, chosen)
+        stream = _not_kept(program, nest, self.device) and (
+            lines or not _transposes(program, one, chosen)
+        )
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
             ahead = ahead or soon(program, nest, self.device)
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         ahead = selected_ahead(program, nest, ahead, chosen, self.device)
-        peel = (stream or _wide_stores(program, one, chosen, self.device)) and _read_in_order(
-            program, one, chosen
+        peel = (stream or _wide_stores(program, one, chosen, self.device)) and (
+            lines or _read_in_order(program, one, chosen)
         )
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
 
@@ -217,6 +222,19 @@ def _transposes(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool
     apart = [d.name for d, count in rows if count > 1 and d.name != lane]
     reads = [access_of(program, nest, load) for load in operands(nest.point)]
     return any(a.transposed(dim, lane, lanes) for a in reads for dim in apart)
+
+
+def _writes_lines(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
+    """Whether loops can begin where each vector of results is a line, and rows have many: what is
+    transposed then goes past the caches in whole lines. On Zen 4, images of 16 to 32 MB take .43
+    to .67 of the time so, and 4096 x 1024 floats that stay in the caches .94."""
+    position, lanes = chosen.vectorize or (-1, 1)
+    layout = program.tensor(nest.point.target.tensor).layout
+    if lanes * layout.itemsize != LINE or nest.dims[position].extent < _ROW_LINES * lanes:
+        return False
+    lane, steps = nest.dims[position].name, dict(layout.place(nest.point.target).terms)
+    in_order = steps.pop(lane, 0) == layout.itemsize
+    return in_order and all(provably_divides(LINE, step) for step in steps.values())
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:

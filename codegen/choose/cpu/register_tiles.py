@@ -46,10 +46,14 @@ _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
 _LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
 """Vectors more, where there is one row."""
-_NEIGHBOURS = (2, 3, 4)
+_NEIGHBOURS: tuple[int, ...] = (2, 3, 4)
 """Points that share what they read, where nothing is reduced ..."""
 _SIDE_BY_SIDE = (2, 4, 8)
-"""... or that lie side by side where lanes do not, as many as there are lanes at most ..."""
+"""... or that lie side by side where lanes do not, as many as there are lanes at most, ..."""
+_MANY = 16
+"""... and so many where there is but one operand, ..."""
+_PIECE = 32
+"""... in pieces of rows of at most so many bytes ..."""
 _OF_MEMORY = 4
 """... or so many of what caches do not keep: a core puts few lines together at a time, and rows of
 eight took twice as long as rows of four."""
@@ -231,9 +235,12 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
-        lane = _cheapest(core, ((x, {}) for x in (None, *lanes))).lane
-        # Lanes that are apart may only pay beside each other, where they are transposed.
-        beside = (None, *lanes) if lane is None else (lane,)
+        first = _cheapest(core, ((x, {}) for x in (None, *lanes)))
+        # Lanes that are apart may only pay beside each other, where they are transposed; but not
+        # where memory takes longer.
+        near = first.lane is not None and not _has_lanes_apart(core, first.lane)
+        waits = first.lane is not None and first.cycles <= least_memory_cycles(core)
+        beside = (first.lane,) if near or waits else (None, *lanes)
         return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
     # Rows of one dimension first; then rows of two, for the most promising lanes and dimensions:
     # pairs of all would be as many as the square of the dimensions.
@@ -285,11 +292,13 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     shared = []
     for dim in sharing_dims(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
-        if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
-            choices, most = (
-                _SIDE_BY_SIDE,
-                min(most, _OF_MEMORY if least_memory_cycles(core) else core.lanes),
-            )
+        apart = [a for a in (*core.reads, core.target) if a.transposed(dim, lane, core.lanes)]
+        if apart:
+            most = min(most, core.lanes, _PIECE // min(a.itemsize for a in apart))
+            if core.target in apart and least_memory_cycles(core):
+                most = min(most, _OF_MEMORY)
+            alone = len(core.reads) == 1 and core.device.vector_registers > _MANY
+            choices = (*_SIDE_BY_SIDE, _MANY) if alone else _SIDE_BY_SIDE
         elif dim != lane and most > 1:
             shared.append(dim)
         tiles = ({dim: size} for size in choices if size <= most)
