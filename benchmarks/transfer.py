@@ -13,11 +13,12 @@ of the best of the first 8: its measured time divided by the optimum, with equal
 order of the table.
 
 With ``--candidates``: the kernels of this package that were timed on an H100, about 25 options for
-each of 22 rows. The output has the ratio of measured and predicted times (geometric mean, spread),
-their rank correlation, and the regret of the best prediction. Options whose panels are not filled
-ahead are left out: when they were timed, threads waited for each copy. The constants of
-``prediction`` were fitted on the rows at even places, and then rounded with all rows in view; the
-others are summed up on their own.
+each of 22 rows, and, on the next day, as many for 13 rows. The output has the ratio of measured and
+predicted times (geometric mean, spread), their rank correlation, and the regret of the best
+prediction. Options of the first day whose panels are not filled ahead are left out: threads waited
+for each copy then. The constants of ``prediction`` were fitted on the first day's rows at even
+places, and then rounded with all rows in view; the others are summed up on their own. What is said
+there of slices of the second cache was fitted on the second day's convolutions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,9 @@ from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 
 SPACES = Path(__file__).parent / "spaces"
-CANDIDATES = Path(__file__).parent / "results" / "2026-11-26-gpu-candidates.json.gz"
+CANDIDATES = [
+    Path(__file__).parent / "results" / f"2026-11-{day}-gpu-candidates.json.gz" for day in (26, 27)
+]
 FIRST = 8
 _PRODUCT = """def product(float(K, M) A, float(K, N) B) -> (C) {
     C(m, n) +=! A(k, m) * B(k, n)
@@ -180,28 +183,38 @@ def compared(work: Work, every: int) -> dict[str, Any]:
 
 
 def candidates(every: int) -> list[dict[str, Any]]:
-    """The lines of our own kernels, and two of all rows: those at even places, and the others."""
-    with gzip.open(CANDIDATES, "rt") as file:
-        recorded = json.load(file)
-    device = find(recorded["device"])
-    assert device is not None
-    rows = {row.name: row for row in (*GPU_ROWS, *EXTRA)}
-    lines, ratios = list[dict[str, Any]](), list[list[float]]([[], []])
-    for place, (name, timed) in enumerate(recorded["rows"].items()):
-        row, times = rows[name], list[tuple[float, float]]()
-        shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
-        sized = infer(row.checked, shapes)
-        for one in timed[::every]:
-            program = schedule(sized, MappingOptions.from_json(json.dumps(one["options"])), device)
-            if not any(_waited_then(k.body) for k in program.kernels):
-                counts = count_program(program, device)
-                times.append((sum(predict(c).seconds for c in counts), 1e-6 * one["us"]))
-        if len(times) > 2:
-            lines.append({"row": name, **_agreement(times)})
-            ratios[place % 2] += [measured / ours for ours, measured in times]
-    for name, own in zip(("even places", "odd places"), ratios, strict=True):
-        lines.append({"row": name, "candidates": len(own), **_spread(own)})
+    """The lines of our own kernels, and after those of a file, those of all of its rows: at even
+    places, and at others."""
+    lines = list[dict[str, Any]]()
+    for path in CANDIDATES:
+        with gzip.open(path, "rt") as file:
+            recorded = json.load(file)
+        device = find(recorded["device"])
+        assert device is not None
+        ratios = list[list[float]]([[], []])
+        for place, (name, timed) in enumerate(recorded["rows"].items()):
+            times = list(_times(name, timed[::every], device, before=path == CANDIDATES[0]))
+            if len(times) > 2:
+                lines.append({"row": name, **_agreement(times)})
+                ratios[place % 2] += [measured / ours for ours, measured in times]
+        for name, own in zip(("even places", "odd places"), ratios, strict=True):
+            lines.append({"row": name, "candidates": len(own), **_spread(own)})
     return lines
+
+
+def _times(
+    name: str, timed: list[dict[str, Any]], device: GpuProfile, *, before: bool
+) -> Iterator[tuple[float, float]]:
+    """Predicted and measured seconds of a row's options. ``before``: what was timed before panels
+    were copied asynchronously everywhere, of which options are left out that waited then."""
+    row = next(row for row in (*GPU_ROWS, *EXTRA) if row.name == name)
+    shapes = {t.name: input_shape(t, row.values) for t in row.checked.inputs}
+    sized = infer(row.checked, shapes)
+    for one in timed:
+        program = schedule(sized, MappingOptions.from_json(json.dumps(one["options"])), device)
+        if not (before and any(_waited_then(k.body) for k in program.kernels)):
+            counts = count_program(program, device)
+            yield sum(predict(c).seconds for c in counts), 1e-6 * one["us"]
 
 
 def _waited_then(body: ir.Statement) -> bool:
