@@ -64,6 +64,7 @@ PARTS = (
     "fourteenth aside",
     "fifteenth seen",
     "fifteenth aside",
+    "sixteenth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
