@@ -46,7 +46,7 @@ def rows(name: str, row: str = "") -> str:
     return f"{ratios[row] if row else geometric_mean(ratios.values()):.2f}"
 
 
-GPU_RESULT = "2026-11-26-gpu-h100"
+GPU_RESULT = "2026-11-27-gpu-h100"
 """What ``python -m benchmarks.gpu`` wrote on a GPU: a new one takes its place."""
 
 
