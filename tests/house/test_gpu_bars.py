@@ -20,7 +20,7 @@ from benchmarks.gpu.bars import Bar, bars
 
 
 def result(name: str) -> Any:
-    path = ROOT / "benchmarks" / "results" / f"2026-11-26-{name}.json"
+    path = ROOT / "benchmarks" / "results" / f"2026-11-27-{name}.json"
     return json.loads(path.read_text("utf-8"))
 
 
