@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from tcl.arrays.annotations import named_sizes, parse_sizes
 from tcl.cli.common import (
+    concerning,
     entry_option,
     json_option,
     pick,
@@ -82,6 +84,7 @@ def _checked(
             message = what_is_left_out(file, left_out)
             report(message, "warning")
             apart.append(_finding("warning", None, message))
+        concerned = concerning(defs, entry)
         if entry is not None:
             defs = {entry: pick(defs, file, entry)}
         for definition in defs.values():
@@ -100,11 +103,14 @@ def _checked(
         wrong = [_finding("error", place, str(error)) for place in each]
         return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
     severity = "error" if strict else "warning"
-    for definition in defs.values():
-        looked_at = named_sizes(definition)
-        if sizes is not None:
-            looked_at = [parse_sizes(sizes, definition)]
-        for finding in findings(definition, looked_at, strict=strict):
+    for definition in concerned:
+        found: Iterable[Diagnostic] = definition.warnings  # of a def that the one asked for calls
+        if definition.name in defs:
+            looked_at = named_sizes(definition)
+            if sizes is not None:
+                looked_at = [parse_sizes(sizes, definition)]
+            found = findings(definition, looked_at, strict=strict)
+        for finding in found:
             if finding.span not in told:
                 told[finding.span] = _finding(severity, finding)
                 click.echo(finding.render(definition.source, severity), err=True)

@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -229,7 +230,7 @@ def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
 
 def load(file: Path, entry: str | None = None) -> tuple[str, dict[str, CheckedDef]]:
     """The text of a file and its defs, whose warnings are printed; of those that do not concern
-    ``entry``, if that is given, without what has errors."""
+    ``entry``, if that is given, without these, and without what has errors."""
     if file.suffix == ".py":
         raise ArgumentError(
             f"{file} is Python, and FILE is a text of defs, such as `def f(float(N) X) -> (Y) "
@@ -238,9 +239,18 @@ def load(file: Path, entry: str | None = None) -> tuple[str, dict[str, CheckedDe
     text, defs, left_out = check_for(read(file), str(file), entry)
     if left_out:
         report(what_is_left_out(file, left_out), "warning")
+    concerned = {definition.name for definition in concerning(defs, entry)}
     for definition in defs.values():
-        tell(definition, definition.warnings)
+        tell(definition, definition.warnings, shown=definition.name in concerned)
     return text, defs
+
+
+def concerning(defs: Mapping[str, CheckedDef], entry: str | None) -> list[CheckedDef]:
+    """A def and those that it calls; all of a file's without ``entry``."""
+    if entry is None:
+        return list(defs.values())
+    names = re.findall(r"\bdef\s+(\w+)", defs[entry].text) if entry in defs else ()
+    return [defs[name] for name in names if name in defs]
 
 
 def what_is_left_out(file: Path, names: Mapping[str, int]) -> str:
@@ -255,15 +265,16 @@ def what_is_left_out(file: Path, names: Mapping[str, int]) -> str:
 
 
 _told: set[str] = set()
-"""Warnings that were shown, without the name of the text."""
+"""Warnings that were shown, or of defs that were not asked for, without the name of the text."""
 
 
-def tell(definition: CheckedDef, found: Iterable[Diagnostic]) -> None:
-    """Show warnings about a def."""
+def tell(definition: CheckedDef, found: Iterable[Diagnostic], *, shown: bool = True) -> None:
+    """Show warnings about a def; or else keep the library from showing them."""
     for finding in found:
         text = finding.render(definition.source, "warning")
         _told.add(text.removeprefix(definition.source.name))
-        click.echo(text, err=True)
+        if shown:
+            click.echo(text, err=True)
 
 
 def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> CheckedDef:

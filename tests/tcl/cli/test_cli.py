@@ -73,6 +73,19 @@ def test_a_def_that_does_not_depend_on_a_faulty_one(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("command", ["show", "run", "check"])
+def test_warnings_are_those_of_the_def_asked_for(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "two.tc"
+    file.write_text(
+        "def quiet(float(N) A) -> (O) { O(i) = A(i) }\n"
+        "def loud(int8(N) A) -> (int32(N) O) { O(i) = A(i) * A(i) }\n"
+        "def calls(int8(N) A) -> (int32(N) O) { O = loud(A) }\n"
+    )
+    for entry, warned in (("quiet", 0), ("loud", 1), ("calls", 1)):
+        done = here(command, file, "-e", entry, "--sizes", "N=4")
+        assert (done.returncode, done.stderr.count("warning:")) == (0, warned), done.stderr
+
+
 def test_a_def_as_a_word_of_its_own(mm: Path) -> None:
     for words in ((mm, "mm"), ("mm", mm)):
         done = here("run", *words)
