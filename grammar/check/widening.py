@@ -3,7 +3,8 @@
 ``-> (int32(M, N) C) { C(m, n) +=! A(m, k) * B(k, n) }`` multiplies in the type of ``A`` and ``B``:
 for int8 the products wrap, and what is summed in int32 is wrong. A cast that is written says that
 this is meant; one that the language puts in does not. Likewise ``X(i) * (1 / N)``: the quotient is
-an integer, which is 0.
+an integer, which is 0. And ``Key(n) % B``, of a uint32: indices and sizes are int32, as which what
+is large is negative.
 
 Floats are left alone. The 16-bit ones are computed in float32 anyway, and what is too large for
 float32 becomes inf, which nobody takes for a result.
@@ -20,7 +21,7 @@ from tcl.grammar.ranges.intervals import Bounds, either, operation, within
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
-from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.syntax.types import Kind, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
 
@@ -32,7 +33,7 @@ _Operation: TypeAlias = c.Unary | c.Binary
 _MOST_SHOWN = 200
 """Characters of an expression that a message writes anew; of a longer one it shows the start."""
 
-_NOUNS = {"*": "product", "+": "sum", "-": "difference"}
+_NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "remainder"}
 
 
 def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
@@ -58,8 +59,48 @@ class _Widening:
             return
         if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
             yield from self._widened(expr.operand, expr.type, of)
+        if isinstance(expr, c.Binary):
+            yield from self._made_signed(expr)
         for child in children(expr):
             yield from self.below(child, "")
+
+    def _made_signed(self, expr: c.Binary) -> Iterator[Diagnostic]:
+        """What is wrong with unsigned values that meet an index or a size."""
+        if expr.op not in _NOUNS:
+            return
+        for value, other in ((expr.left, expr.right), (expr.right, expr.left)):
+            type_ = self._was_unsigned(value) if _of_indices(other) else None
+            if type_ is None:
+                continue
+            better = f"{type_}({self.source.one_line(other.span)})"
+            if isinstance(value, c.Cast):
+                meant = f"{value.type}({self.source.one_line(value.span)})"
+                better += f", or {meant} if this is meant"
+            yield Diagnostic(
+                f"this {_NOUNS[expr.op]} is computed in {expr.type}, where large values of "
+                f"{type_} become negative; write {better}",
+                expr.span,
+                section=Section.ARITHMETIC,
+            )
+
+    def _was_unsigned(self, expr: c.Expr) -> ScalarType | None:
+        """The type of 32 bits or more that the language made signed in this value, if values of it
+        can be too large for that."""
+        match expr:
+            case c.Cast(operand=operand, type=type_) if expr.span == operand.span:
+                wide = operand.type.kind is Kind.UINT and operand.type.bits >= 32
+                fits = not wide or not type_.is_integral or within(self._bounds(operand), type_)
+                return None if fits else operand.type
+            case c.Binary(op=op, left=left, right=right) if op in _NOUNS:
+                values = [
+                    value
+                    for value in (left, right)
+                    if not (isinstance(value, c.Const) or _of_indices(value))
+                ]
+                found = [self._was_unsigned(value) for value in values]
+                return found[0] if found and None not in found else None
+            case _:
+                return None
 
     def _widened(self, expr: c.Expr, to: ScalarType, of: str) -> Iterator[Diagnostic]:
         """What is wrong with making this value one of a wider type."""
@@ -186,6 +227,13 @@ class _Widening:
                 return operation(op, self._bounds(left), self._bounds(right))
             case _:
                 return expr.type.limits
+
+
+def _of_indices(expr: c.Expr) -> bool:
+    """Whether a value is made of indices and sizes alone, in whatever type."""
+    if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
+        return is_index_arithmetic(expr.operand)
+    return is_index_arithmetic(expr)
 
 
 def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:

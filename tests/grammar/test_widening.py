@@ -85,6 +85,57 @@ def test_late_widening(case: str, better: str) -> None:
         assert check(text)["f"].warnings == ()
 
 
+def _unsigned(case: str) -> str:
+    return _text(case).replace("float(N) x)", "float(N) x, uint32(N) w, uint64(N) W)")
+
+
+_SIGNED = (
+    ("O | O(i) = w(i) % «N»", "int32(w(i))"),
+    ("O | O(i, k) = «k» * (w(i) * 3 + 1) where k in 0:4", "int32(w(i) * 3 + 1)"),
+    ("O | O(i) = y / («2 * N») where y = w(i)", "int32(y)"),
+    ("O | O(i) = w(i) - «w.0»", "int32(w(i))"),
+    ("O | O(i) = W(i) + «i»", "int64(W(i))"),
+)
+
+
+@pytest.mark.parametrize(("case", "meant"), _SIGNED)
+def test_unsigned_values_that_meet_an_index_or_a_size(case: str, meant: str) -> None:
+    before, other, after = re.split("[«»]", case)
+    (warning,) = check(_unsigned(before + other + after))["f"].warnings
+    assert "where large values of uint" in warning.message
+    better = f"{'uint64' if 'W' in case else 'uint32'}({other})"
+    assert warning.message.endswith(f"; write {better}, or {meant} if this is meant")
+    value = meant[meant.index("(") + 1 : -1]
+    for remedied in (before + better + after, (before + other + after).replace(value, meant, 1)):
+        assert check(_unsigned(remedied))["f"].warnings == ()
+
+
+def test_all_that_meets_unsigned_values_is_told_at_once() -> None:
+    header = "def f(uint32(N) Key, float(B) Q) -> (Bit) {"
+    text = f"{header} Bit(n, k) = (Key(n) * 7 + k * (Key(n) + 3)) / 512 % (8 * B) where k in 0:4 }}"
+    remainder, product = check(text)["f"].warnings
+    assert "this remainder is" in remainder.message and "this product is" in product.message
+    assert remainder.message.endswith("become negative; write uint32(8 * B)")
+    better = text.replace("k * (K", "uint32(k) * (K").replace("8 * B", "uint32(8 * B)")
+    (definition,) = check(better).values()
+    assert definition.warnings == () and str(definition.outputs[0].type) == "uint32"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "O | O(i) = w(i) % 4 + w(i) * 3",  # literals take its type
+        "O | O(i) = w(i) / 512 + i",  # has room in int32
+        "O | O(i) = int32(w(i)) % N",  # meant, as it seems
+        "O | O(i) = u(i) % N",
+        "O | O(i) = w(i) * 0.5 + i",
+        "O | O(i) = x(w(i) % N) where i in 0:N",  # subscripts are exact
+    ],
+)
+def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
+    assert check(_unsigned(case))["f"].warnings == ()
+
+
 @pytest.mark.parametrize(
     "case",
     [
