@@ -128,6 +128,8 @@ _WITHOUT_END = re.compile(r"\bin\b[^:,{}]*\Z")
 _TWO_ENDS = "a range has two ends, with ':' between them: i in 0:N", Section.RANGES
 _BOUND = re.compile(r"(\bwhere|,)\s*\w+\s*=[^=,:{}?]*\Z")
 _WHERE = re.compile(r"\s*where\b")
+_PLACES = re.compile(r"\s*([1-5]?\d|6[0-3])\b(?!\s*[-+*/%.])")
+"""By how many bits a literal shifts."""
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
 
 
@@ -157,7 +159,7 @@ def _third_value(read: Sequence[Token]) -> bool:
     return False
 
 
-def _twice(token: Token) -> tuple[str, Section] | None:
+def _twice(token: Token, text: str) -> tuple[str, Section] | None:
     """Advice where an operator stands that other languages write with the same sign twice."""
     match token.text:
         case "/":
@@ -166,7 +168,10 @@ def _twice(token: Token) -> tuple[str, Section] | None:
         case "*":
             return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
         case "<" | ">":
-            shift = "x * 16" if token.text == "<" else "x / 16, of an unsigned x"
+            places = _PLACES.match(text, token.span.end)
+            shift = f"x {'*' if token.text == '<' else '/'} {2 ** int(places[1] if places else 4)}"
+            shift += " for a shift by 4" if places is None else ""
+            shift += ", of an unsigned x" if token.text == ">" else ""
             return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
     return None
 
@@ -209,7 +214,7 @@ def _hint(
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
     if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
         return no_reduction(token.text)
-    if token.text == before and (twice := _twice(token)):
+    if token.text == before and (twice := _twice(token, text)):
         return twice
     if kind == "," and _third_value(read):
         return "min and max take two values; write max(max(x, y), z)", Section.OPERATORS

@@ -132,6 +132,8 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "sigmoid": "write expit(x)",
         "clamp clip": "write min(max(x, low), high)",
         "silu swish": "write x * expit(x)",
+        "sign sgn signum": "write (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); where x is never 0, "
+        "copysign(1, x)",
         "gelu": "write x * normcdf(x)",
         "softplus": "write fmax(x, 0) + log1p(exp(-fabs(x)))",
     },
