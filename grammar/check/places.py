@@ -8,7 +8,7 @@ from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax.printer import expr_text
 from tcl.grammar.syntax.reference import Section
-from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.syntax.types import ScalarType, zero_text
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import walk as nodes
 
@@ -35,7 +35,7 @@ def check_places(
     if not any(_has(place, c.Read, of_data) for place in places):
         texts = list(computed(statement, bound))
         moving = [t for t, p in zip(texts, places, strict=True) if _has(p, c.Index, of_indices)]
-        _refuse(statement, (moving or texts)[0], bool(moving), scope)
+        _refuse(statement, (moving or texts)[0], bool(moving), scope, type_)
         return
     name = statement.target
     if statement.op == "=":
@@ -75,7 +75,13 @@ def element(
     return c.Read(statement.target, subscripts, type_, statement.target_span)
 
 
-def _refuse(statement: ast.Assign, place: ast.Expr, moves: bool, scope: DefScope) -> None:
+def _refuse(
+    statement: ast.Assign,
+    place: ast.Expr,
+    moves: bool,
+    scope: DefScope,
+    type_: ScalarType | None,
+) -> None:
     """Note that a place is known before anything runs. ``moves``: with the indices."""
     text, target = expr_text(place), statement.target
     if moves:
@@ -94,12 +100,45 @@ def _refuse(statement: ast.Assign, place: ast.Expr, moves: bool, scope: DefScope
         free = (n for n in "ijk" if n not in taken and scope.what_is(n) is None)
         index = next(free, "at")
         left = ", ".join(index if i is place else expr_text(i) for i in statement.indices)
+        whole = _whole(statement, place, index, f"{target}({left})", scope, type_)
         stop = place.value + 1 if isinstance(place, ast.Number) else f"{text} + 1"
         message = (
-            f"'{text}' on the left is one place; write an index there, and give it this one "
-            f"value: {target}({left}) {statement.op} ... where {index} in {text}:{stop}"
+            f"'{text}' on the left is one place; {whole}write an index there, and give it this "
+            f"one value: {target}({left}) {statement.op} ... where {index} in {text}:{stop}"
         )
     scope.refuse(place.span, message, Section.STATEMENTS)
+
+
+def _whole(
+    statement: ast.Assign,
+    place: ast.Expr,
+    index: str,
+    element: str,
+    scope: DefScope,
+    type_: ScalarType | None,
+) -> str:
+    """How to assign the whole target first, if this statement, its first, writes one of several
+    places. ``index``: what stands for the place in ``element``."""
+    writers = [
+        s
+        for s in scope.statements
+        if isinstance(s, ast.Assign)
+        and s.target == statement.target
+        and len(s.indices) == len(statement.indices)
+    ]
+    axis = next(axis for axis, i in enumerate(statement.indices) if i is place)
+    places = [s.indices[axis] for s in writers]
+    values = {int(p.value) for p in places if isinstance(p, ast.Number)}
+    others = [i for i in statement.indices if i is not place]
+    names = [i.name for i in others if isinstance(i, ast.Name)]
+    if writers[0] is not statement or len(values) < 2 or len(names) < len(others) or not type_:
+        return ""
+    ranges = [
+        f"{index} in 0:{max(values) + 1}" if i is place else f"{expr_text(i)} in 0:..."
+        for i in statement.indices
+    ]
+    zero = f"{element} = {zero_text(type_)} where {', '.join(ranges)}"
+    return f"as others are written, too, assign all first: {zero}; then "
 
 
 def _names_of(lets: Iterable[c.Let], kind: type[c.Read | c.Index]) -> set[str]:

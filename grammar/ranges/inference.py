@@ -21,6 +21,7 @@ from tcl.grammar.sizes.varying import largest
 from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
+from tcl.grammar.syntax.types import zero_text
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.traverse import walk
@@ -392,8 +393,38 @@ class _Inference:
                 raise self._error_at(
                     statement.span,
                     f"'{statement.target}' is written at '{index}' from {first} to {stop - 1}, "
-                    f"but its first assignment gave it {_indices(origin, end)}",
+                    f"but its first assignment gave it {_indices(origin, end)}; "
+                    + self._remedy(index, box),
                 )
+
+    def _remedy(self, index: str | None, box: Sequence[tuple[int, int]]) -> str:
+        """What to do where the target is written in a ``box`` that leaves it."""
+        statement, sizes = self.statement, self.sizes
+        target = statement.target
+        narrow = f"narrow '{index}' with where"
+        if statement.place is not None or sizes.checked.tensors[target].dims is not None:
+            return narrow
+        clauses = []
+        for axis, (name, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
+            origin, end = sizes.box(target, axis)
+            last = max(stop, end)
+            clauses.append(f"{name} in {min(first, origin)}:{self._stop_text(name, last)}")
+        whole = f"{target}({', '.join(statement.indices)}) = {zero_text(statement.rhs.type)}"
+        return f"{narrow}, or assign all of it first: {whole} where {', '.join(clauses)}"
+
+    def _stop_text(self, index: str, stop: int) -> str:
+        """The end of a range, as a def can say it for all sizes if there is a way."""
+        for clause in self.statement.ranges:
+            bound = any(isinstance(node, c.LetRef) for node in walk(clause.stop))
+            if clause.index == index and self.ranges[index][1] == stop and not bound:
+                return self.source.one_line(clause.stop.span)
+        if index in self.limits:
+            limit = self.limits[index][1]
+            dims = self.sizes.checked.tensors[limit.tensor].dims
+            size = None if dims is None else dims[limit.axis]
+            if isinstance(size, str) and "#" not in size and self.sizes.values[size] == stop:
+                return size
+        return str(stop)
 
     def _whole(self, axis: int, declared: Sequence[int | None]) -> tuple[int, int]:
         """All indices of a dimension of the target, in which data say what is written."""

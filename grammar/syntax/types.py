@@ -95,6 +95,11 @@ SCALAR_TYPES = {
 ALIASES = {"half": "float16", "float": "float32", "double": "float64", "byte": "uint8"}
 
 
+def zero_text(type_: ScalarType) -> str:
+    """0 as a def says it where nothing else gives it its type."""
+    return {"float32": "0.0", "int32": "0"}.get(type_.name, f"{type_.name}(0)")
+
+
 def scalar_type(name: str) -> ScalarType:
     """The type that a type name or alias stands for; ``KeyError`` for any other name."""
     return SCALAR_TYPES[ALIASES.get(name, name)]

@@ -227,6 +227,7 @@ _ERRORS = (
     ("float(Q, «Q») O | O(m, n) = A(m, n)", "dimension 1 of 'O' is 6, but Q is 5"),
     ("O | O(i) = b(i) «O(i) = 1 where i in 0:7»", "written at 'i' from 0 to 6"),
     ("O | O(i) = b(i) «O(i) = 1 where i in -1:2»", "its first assignment gave it indices 0 to 5"),
+    ("float(N) O | O(i) = b(i) «O(i) = 1 where i in 0:7»", "0 to 5; narrow 'i' with where"),
 )  # fmt: skip
 
 
@@ -242,6 +243,31 @@ def test_errors(case: tuple[str, ...]) -> None:
     assert found == list(marked.places)
     for diagnostic, fragment in zip(caught.value.diagnostics, case[1:], strict=True):
         assert fragment in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("statements", "first"),
+    [
+        (
+            "O(m, i) +=! A(m, n) * n where i in 0:1  O(m, i) +=! A(m, n) * m where i in 1:2",
+            "O(m, i) = 0.0 where m in 0:M, i in 0:2",
+        ),
+        (
+            "O(i) = int8(1) where i in 0:N  O(i) = int8(2) where i in N:N + P",
+            "O(i) = int8(0) where i in 0:N + P",
+        ),
+        (
+            "O(i) = 1 where i in 1:N  O(i) = 2 where h = N + P, i in 0:h",
+            "O(i) = 0 where i in 0:10",
+        ),
+    ],
+)
+def test_what_to_assign_first_is_enough(statements: str, first: str) -> None:
+    with pytest.raises(RangeInferenceError) as caught:
+        infer(check(_text(statements))["f"], _SHAPES)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message.endswith(f"or assign all of it first: {first}")
+    infer(check(_text(f"{first}  {statements}"))["f"], _SHAPES)
 
 
 @pytest.mark.parametrize(

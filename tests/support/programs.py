@@ -459,6 +459,12 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(«i + 1») = b(i)", "write an index there, and compute on the right: O(j) = X(j - 1) where"),
     ("O(«at») +=! b(i) where h = i / 2, at = h", "S(g) +=! X(4 * g + k) where k in 0:4"),
     ("O(«0») = s", "'0' on the left is one place; write an index there, and give it this one"),
+    (
+        "O(«2») +=! b(i) O(«0») +=! b(i) * b(i)",
+        "assign all first: O(j) = 0.0 where j in 0:3; then write an index there, and give it this",
+        "is one place; write an index there, and give it this one value: O(j) +=! ... where j in",
+    ),
+    ("O(i) = b(i) O(«0») = s", "is one place; write an index there"),
     ("O(i, «N - 1») = b(i)", "value: O(i, j) = ... where j in N - 1:N - 1 + 1"),
     ("O(«at») = b(i) where at = N / 2", "value: O(j) = ... where j in at:at + 1"),
     ("O(«2 * i») = b(i)", "j % 2 == 0 ? X(j / 2) : 0 where j in 0:2 * N"),
