@@ -89,3 +89,14 @@ def test_whole_vectors_are_transposed() -> None:
     text = "float(A, B, C, D, E) X) -> (O) { O(e, b, d, a, c) = X(a, b, c, d, e) }"
     _, lanes = chosen(text, (15, 17, 19, 21, 23)).vectorize or (-1, 1)
     assert lanes == 16
+
+
+@pytest.mark.parametrize(("lags", "places"), [(15, 64), (12, 64), (20, 48), (15, 128)])
+def test_rows_that_the_next_steps_read_again_have_registers(lags: int, places: int) -> None:
+    """A step reads ``t + l`` of rows whose lag is one more or less for its neighbours, too."""
+    text = f"""uint8(T, N) S, float(T, P) X) -> (A) {{
+        A(n, l, p) +=! S(t + {lags - 1}, n) * X(t + l, p) where l in 0:{lags} }}"""
+    found = chosen(text, (2003, 9), (2003, places))
+    _, rows, vectors, steps = found.register or ()
+    assert steps > 1
+    assert rows * vectors + (rows - 1) * vectors < 32

@@ -56,6 +56,7 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     points_along,
     steps_written_out,
     window_of,
+    window_of_steps,
 )
 
 _DEPTH = 256
@@ -188,7 +189,7 @@ def _tile_of(
     unrolled = counted_steps(core, inner, lane, sizes, fit)
     # The smaller or larger of two overwrites what was read: to keep that is a copy.
     if not fit or unrolled < inner.extent or core.extreme:
-        return Tile(sizes, staged, unrolled)
+        return Tile(sizes, staged, unrolled, window_of_steps(core, inner, lane, sizes, unrolled))
     return Tile(sizes, staged, unrolled, {inner.name: inner.extent}, every=True)
 
 
