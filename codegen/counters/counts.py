@@ -53,8 +53,6 @@ class KernelCounts:
     dram_written: int
     loads: tuple[Loads, ...]
     """What is on its way from global memory at once."""
-    hottest: float = 0.0
-    """Lines that asynchronous copies ask for in a KB of the tensor which they ask most of."""
     last: KernelCounts | None = None
     """What the last block of each group asks for after all of that: of these blocks alone, and not
     in the counts above."""
@@ -150,7 +148,6 @@ def _count_kernel(
             dram_read=read,
             dram_written=written,
             loads=loads_of(program, asked, kernel.threads, ahead),
-            hottest=_hottest(program, asked),
         )
         parts.append(made)
     return replace(parts[0], last=parts[1] if len(parts) > 1 else None), cached
@@ -263,18 +260,6 @@ def loads_of(program: ir.Built, asked: Asked, threads: int, ahead_words: int) ->
         each = -(-times // ahead), moved, first, turns, fills
         found.append(Loads(in_flight, *each))
     return tuple(found)
-
-
-def _hottest(program: ir.Built, asked: Asked) -> float:
-    """The lines that copies ask for in each KB of a tensor, those of the one with the most."""
-    lines: dict[str, int] = defaultdict(int)
-    sizes: dict[str, int] = defaultdict(int)
-    for access, own in asked:
-        if access.kind is Memory.GLOBAL_COPY and access.box is not None:
-            size = _bytes(program.tensor(access.tensor).layout, access.box.of_all)
-            lines[access.tensor] += own.lines
-            sizes[access.tensor] = max(sizes[access.tensor], size)
-    return max((n / max(1, sizes[name] >> 10) for name, n in lines.items()), default=0.0)
 
 
 def _new(program: ir.Built, access: Access, own: Traffic, blocks: int, threads: int) -> float:

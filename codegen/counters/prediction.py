@@ -36,11 +36,6 @@ WRITTEN_BYTES = 11
 do: a slice takes one in 1.5 of its cycles, as half of all sectors go on to the other half of the
 cache (``lts__xbar2lts_cycles_active`` of an H100: 80 slices at 1.7 GHz, 132 multiprocessors at
 1.98)."""
-_SAME_KB = 0.2e-9
-"""Seconds from one answer of a slice of the second cache to the next one, about, where all ask for
-lines of the same KB: these are in one slice of each half (23 products of 2 KB with 8 MB on an H100,
-copied past the first cache, and ``lts__t_tag_requests.max``). Through the first cache they take
-less, and fewer blocks still are faster."""
 SCHEDULERS = 4
 """Instructions of warps that a multiprocessor begins in a cycle."""
 _HIDING, _ALONE = 8, 0.5
@@ -85,8 +80,8 @@ class Prediction:
     begin: float = 0.0
     """Seconds until what is read first is there."""
     apart: float = 0.0
-    """Seconds in which warps wait for each other at barriers; and in which results are written, or
-    all ask for the same lines, and nothing else is done."""
+    """Seconds in which warps wait for each other at barriers; and in which results are written and
+    nothing else is done."""
 
     @property
     def binding(self) -> str:
@@ -162,11 +157,11 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
 
 def _slice_seconds(counts: KernelCounts) -> float:
     """Seconds in which slices of the second cache take results, each sector as often as a warp
-    writes a part of it, and those in which one of them answers what all ask for."""
+    writes a part of it."""
     profile = counts.profile
     written = counts.traffic[Memory.GLOBAL_WRITE].units * SECTOR
     rate = WRITTEN_BYTES * profile.clock * profile.multiprocessors
-    return written / rate + _SAME_KB * counts.hottest
+    return written / rate
 
 
 def _apart(counts: KernelCounts, pipes: Mapping[str, float]) -> float:

@@ -377,33 +377,6 @@ def test_warps_meet_less_often_in_larger_tiles() -> None:
     assert chosen.tile == (0, 0, 64)
 
 
-def test_few_blocks_ask_for_what_all_of_them_need() -> None:
-    """A small factor that each block reads lies in few slices of the second cache."""
-    sized = sized_of(
-        "def f(float(D,K) W, float(M,K) X) -> (O) { O(m,d) +=! X(m,k) * W(d,k) }",
-        dict(M=65536, D=16, K=32),
-    )
-
-    def counted(rows: int, threads: int) -> KernelCounts:
-        own = NestOptions(
-            chunk=(rows, 16),
-            threads=(threads, 8),
-            register=(rows // threads, 2, 4),
-            tile=(0, 0, 16),
-            stage=(2, 2),
-            buffers=3,
-            split=(),
-        )
-        (found,) = count_program(schedule(sized, WHOLE.with_nest(0, own), H200), H200)
-        return found
-
-    many, few = counted(64, 16), counted(256, 16)
-    assert many.hottest == 4 * few.hottest > 0
-    assert predict(many).pipes["slices"] > 2 * predict(few).pipes["slices"]
-    (chosen,) = count_program(schedule(sized, WHOLE, H200), H200)
-    assert chosen.hottest <= few.hottest
-
-
 def test_work_begins_when_panels_are_there() -> None:
     """Of a block that fills its panels first, and fills none ahead."""
     found = counts_of(CONVOLUTION, N=32, C=1, H=56, W=56, F=16, KH=3, KW=3)
