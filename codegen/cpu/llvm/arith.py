@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
+
 from tcl.codegen.cpu.llvm.branches import rarely
-from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.builder import Builder, Val, literals
 from tcl.codegen.cpu.llvm.division import modulo, quotient
 from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul"}
+_EXACT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _BOOL = {"+": "or", "*": "and", "min": "and", "max": "or"}
 _FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
@@ -30,6 +33,9 @@ def arithmetic(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val
         return b.binary(_FLOAT[op], left, right)
     if op in ("/", "%"):
         return _divide(b, op, left, right, t)
+    if known := literals(left, right):  # as of sizes: division asks whether a divisor is known
+        (wrapped,) = literals(Val(str(_EXACT[op](*known)), left.type)) or known
+        return b.constant(wrapped, left.type)
     return b.binary(_INTEGER[op], left, right)
 
 

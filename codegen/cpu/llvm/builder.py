@@ -347,7 +347,7 @@ class Builder:
     def compare(self, name: str, left: Val, right: Val) -> Val:
         """``icmp slt``, ``fcmp olt``, ..."""
         left, right = self.level(left, right)
-        if name in _TESTS and (known := _literals(left, right)):
+        if name in _TESTS and (known := literals(left, right)):
             return self.constant(_TESTS[name](*known), "i1")
         return self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
 
@@ -370,7 +370,10 @@ class Builder:
         """``sext``, ``fptrunc``, ``bitcast``, ... to another type with the same lanes."""
         if value.type == type_:
             return value
-        if name == "trunc" and (known := _literals(Val(value.text, type_, value.lanes))):
+        if name == "trunc" and (known := literals(Val(value.text, type_, value.lanes))):
+            return self.constant(known[0], type_)
+        known = literals(value) if name in ("sext", "zext") else None
+        if known and (name == "sext" or known[0] >= 0):
             return self.constant(known[0], type_)
         return self.op(f"{name} {value} to {vector(type_, value.lanes)}", type_, value.lanes)
 
@@ -429,7 +432,7 @@ _KNOWN_BITS = {"and": {"true": True, "false": False}, "or": {"true": False, "fal
 """Of bools, operands that are known now: whether the result is the other one, or this one."""
 
 
-def _literals(*values: Val) -> tuple[int, ...] | None:
+def literals(*values: Val) -> tuple[int, ...] | None:
     """Scalar integers that are known now, as signed ones of their bits; None if some are not."""
     found = []
     for value in values:

@@ -176,3 +176,24 @@ def test_integers_by_one_of_two_numbers(type_: str, by: str) -> None:
     if type_ != "int64":  # LLVM has no product that finds these
         assert "fdiv" not in emit_program(schedule(sized, options, device), device).text
     check_cpu(sized, [a, c], options)
+
+
+@pytest.mark.parametrize("by", ["8 * M", "M - 9", "4 - M", "100 * M - 3"])
+@pytest.mark.parametrize(
+    "type_", [f"{kind}{k}" for kind in ("int", "uint") for k in (8, 16, 32, 64)]
+)
+def test_integers_by_what_sizes_give(type_: str, by: str) -> None:
+    """Sums and products of sizes are known numbers, in the type that they are cast to."""
+    text = (
+        f"def f({type_}(M, N) A) -> (Q, R) {{ Q(m, n) = A(m, n) / {type_}({by}) "
+        f"R(m, n) = A(m, n) % {type_}({by}) }}"
+    )
+    info, rng = np.iinfo(type_), np.random.default_rng(5)
+    ends = [np.arange(k, k + 9, dtype=type_) for k in (info.min, info.max - 8, 0)]
+    a = np.concatenate([*ends, rng.integers(info.min, info.max, 77, type_)]).reshape(4, 26)
+    sized, device = sized_of(text, a), host_cpu()
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),) * 2)
+    source = emit_program(schedule(sized, options, device), device).text
+    assert "fdiv" not in source or info.bits == 64  # LLVM has no product that finds these
+    assert "double" not in source or by != "8 * M", "a shift"
+    check_cpu(sized, [a], options)
