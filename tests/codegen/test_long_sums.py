@@ -330,3 +330,22 @@ def test_totals_of_many_sums_lie_in_the_memory_of_their_block(type_: str) -> Non
         for case, emulated in zip(cases, compile_modules([c.module for c in cases]), strict=True):
             (found,) = run_case(case, emulated, "forward")
             np.testing.assert_allclose(found, a @ b, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_totals_of_several_nests_have_room_for_the_most() -> None:
+    """Nests that share a kernel have totals of one name, those of the second one more."""
+    text = """def f(float(M, K) A, float(K, N) B, float(K, L) C) -> (S, T) {
+        S(m, n) +=! A(m, k) * B(k, n) T(m, l) +=! A(m, k) * C(k, l) }"""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.random(shape).astype(np.float32) for shape in ((16, 23), (23, 48), (23, 96)))
+    first = NestOptions(chunk=(16, 0), threads=(4, 8), register=(4, 6), tile=(0, 0, 4))
+    second = replace(first, register=(4, 12), fuse=True)
+    work = work_of_text(text, a, b, c)
+    case = case_of(work, MappingOptions(nests=(first, second)))
+    (launch,) = case.module.launches
+    assert launch.shared == 2 * 32 * 4 * 48  # totals, and what they lost
+    (emulated,) = compile_modules([case.module])
+    for found, factor in zip(run_case(case, emulated, "forward"), (b, c), strict=True):
+        np.testing.assert_allclose(found, a @ factor, rtol=1e-5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import accumulate
 
 from tcl.codegen.devices.gpu import SHARED_LINE, GpuProfile
 from tcl.codegen.devices.occupancy import fitting
@@ -25,7 +26,7 @@ def with_totals(kernel: ir.Kernel, profile: GpuProfile) -> ir.Kernel:
     """The kernel with its totals in the memory of a block, where as many blocks fit then as by
     their registers, or as there are."""
     threads = {f for space in kernel.spaces for f in space.threads}
-    held, totals, end = 0, dict[str, int](), -(-kernel.shared // SHARED_LINE) * SHARED_LINE
+    held, sizes = 0, dict[str, int]()
     for s in statements(kernel.body):
         if not isinstance(s, ir.Declare):
             continue
@@ -33,13 +34,16 @@ def with_totals(kernel: ir.Kernel, profile: GpuProfile) -> ir.Kernel:
         size = s.type.compute.itemsize
         if not s.seldom:
             held += count * -(-size // 4)
-        elif count > MANY and s.name not in totals:
-            totals[s.name] = end
-            end += -(-count * size // 16) * 16 * kernel.threads
-    if not totals:
+        elif count > MANY:  # several nests may have some of this name, one after the other
+            own = -(-count * size // 16) * 16 * kernel.threads
+            sizes[s.name] = max(own, sizes.get(s.name, 0))
+    if not sizes:
         return kernel
+    first = -(-kernel.shared // SHARED_LINE) * SHARED_LINE
+    *begins, end = accumulate(sizes.values(), initial=first)
     by_registers = fitting(kernel.threads, held + _BESIDE, kernel.shared, profile).blocks
     blocks = math.prod(representative(folds[0].count) for folds in kernel.grid)
     wanted = max(1, min(by_registers, -(-blocks // profile.multiprocessors)))
-    fits = fitting(kernel.threads, 0, end, profile).blocks >= wanted
-    return replace(kernel, totals=totals, shared=end) if fits else kernel
+    if fitting(kernel.threads, 0, end, profile).blocks < wanted:
+        return kernel
+    return replace(kernel, totals=dict(zip(sizes, begins, strict=True)), shared=end)
