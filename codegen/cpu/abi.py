@@ -8,9 +8,9 @@ Every kernel is one function that each of its threads runs::
 each thread, ``LINE`` bytes apart: 1 if a check failed, its site, the value. A thread returns 1 if
 its own record is set. The last word of the first line is ``STOP``: once it is not 0, threads leave
 soon, wherever they are. ``team``: memory that the threads share, on a boundary of ``LINE`` bytes:
-for each region a line with two words, how many of its iterations were taken, and how many are done.
-All of it is 0 when a call begins. How many threads take part is known to nobody: any of them but
-the first may come late, or never.
+for each region a line of words, of which the last counts the iterations that are done, and the
+others those that were taken. All of it is 0 when a call begins. How many threads take part is known
+to nobody: any of them but the first may come late, or never.
 
 A call of a kernel is one record of words, as one argument costs a third of five. ``tcl_alone``,
 which is part of every kernel's module, runs such a record on the calling thread;

@@ -105,6 +105,24 @@ done:
 """
 """A failed check in the threads from ``in[0]`` on, with their number as value."""
 
+TAKE = """
+  %in = load ptr, ptr %tensors, align 8
+  %own = load i64, ptr %in, align 8
+  %all.at = getelementptr i64, ptr %in, i64 1
+  %all = load i64, ptr %all.at, align 8
+  %parts.at = getelementptr i64, ptr %in, i64 2
+  %parts = load i64, ptr %parts.at, align 8
+  %line.at = getelementptr ptr, ptr %tensors, i64 1
+  %line = load ptr, ptr %line.at, align 8
+  %out.at = getelementptr ptr, ptr %tensors, i64 2
+  %out = load ptr, ptr %out.at, align 8
+  %part = call i64 @tcl_take(ptr %line, i64 %own, i64 %all, i64 %parts)
+  store i64 %part, ptr %out, align 8
+  ret i32 0
+"""
+"""``out[0]``: what thread ``in[0]`` of ``in[1]`` takes next of ``in[2]`` parts, by the counters of
+``line``."""
+
 PRIVATE = """
   %in = load ptr, ptr %tensors, align 8
   %out.at = getelementptr ptr, ptr %tensors, i64 1
@@ -226,5 +244,5 @@ class Caller:
 
 @functools.cache
 def _object(body: str) -> bytes:
-    text = "\n".join([*OPENING, body, "}", sharing.MEET, DECLARED, alone()])
+    text = "\n".join([*OPENING, body, "}", sharing.MEET, sharing.TAKE, DECLARED, alone()])
     return compile_object(text, host_cpu())

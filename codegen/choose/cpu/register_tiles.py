@@ -213,7 +213,8 @@ def _through_lists(
 ) -> Core:
     """A nest that goes through the compacted indices of its points along these dimensions."""
     bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, fused)
-    share, before = condition_share(nest), compaction_cycles(nest, device)
+    share = condition_share(nest)
+    before = compaction_cycles(program.nest(nest.name), nest, device)
     return replace(bare, compacted=compacted, share=share, before=before)
 
 

@@ -118,10 +118,12 @@ def condition_share(nest: ir.Nest) -> float:
     return float(np.mean(np.broadcast_to(holds, [representative(d.extent) for d in dims])))
 
 
-def compaction_cycles(nest: ir.Nest, device: CpuProfile) -> float:
-    """Cycles, of all threads together, to make these lists."""
+def compaction_cycles(whole: ir.Nest, nest: ir.Nest, device: CpuProfile) -> float:
+    """Cycles, of all threads together, to make these lists, which all chunks of the ``whole`` nest
+    share: the part of one chunk, ``nest``."""
     condition, _ = guard(nest.point.op, nest.point.value)
     assert condition is not None
     each = LIST_ENTRY_CYCLES + OPERATION_CYCLES * sum(1 for _ in walk(condition))
     wait = BARRIER_CYCLES * device.threads if device.threads > 1 else 0.0
-    return math.prod(d.extent for d in condition_dims(nest, condition)) * each + wait
+    listed = math.prod(whole.dim(d.name).extent for d in condition_dims(nest, condition))
+    return (listed * each + wait) * nest.points / whole.points

@@ -1,10 +1,14 @@
 """Sharing work among the threads that run a kernel at the same time.
 
 All threads run the same function, each with its number (``%thread`` of at most ``%threads``), and
-meet by the memory that they share (``%team``, see ``abi``). They take iterations of a region from
-one counter, and add those that they did to another; what needs the region waits for that to reach
+meet by the memory that they share (``%team``, see ``abi``). They take iterations of a region by
+counters, and add those that they did to another one; what needs the region waits for that to reach
 its end. So nobody waits for a thread that took nothing: one that comes late, or never, is not
 missed.
+
+Each thread begins at a place of its own, and goes on elsewhere when nothing is left there. So it
+mostly finds in its caches what it touched in the region before, or in the call before; and two
+threads seldom work on neighbours, which may share lines.
 """
 
 from __future__ import annotations
@@ -44,33 +48,38 @@ class Sharing:
 
     def share_among_threads(self, count: int, work: int, each: Callable[[Val], None]) -> None:
         """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
-        free: each takes the next ``part`` of the iterations from a counter, until none is left.
-        A thread that is alone has all of them as its part, and leaves the counter as it is::
+        free: each takes a part of the iterations, until none is left. A thread that is alone has
+        all of them as its part, and leaves the counters as they are::
 
-            share:  for index in first .. min(first + part, count): each(index)
+            share:  for index in first .. min(first + size, count): each(index)
                     if alone: goto shared
-            take:   first = counter, and counter += part, at once
-                    if first < count: goto share
+            take:   part = tcl_take(...)
+                    first = part * size
+                    if part >= 0: goto share
             shared:
         """
         b = self.b
         alone = self._alone()
-        part = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
-        part = b.intrinsic("umax", part, number(1))
-        part = b.select(alone, number(count), part)
-        next_ = self._word(0)
+        size = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
+        size = b.intrinsic("umax", size, number(1))
+        before_last = b.binary("add nsw", number(count), b.binary("sub nsw", size, number(1)))
+        parts = b.binary("udiv", before_last, size)
+        size = b.select(alone, number(count), size)
+        b.defined["tcl_take"] = TAKE
         take, run, done = (b.new_label(x) for x in ("take", "share", "shared"))
         before = b.block
         b.branch_if(alone, run, take)
         b.start(take)
         so_far = b.op("phi", "i64")
         so_far_at = len(b.lines) - 1
-        taken = b.op(f"atomicrmw add {next_}, {part} monotonic", "i64")
-        b.branch_if(b.compare("icmp slt", taken, number(count)), run, done)
+        arguments = f"{self._word(0)}, {_THREAD}, {_THREADS}, {parts}"
+        part = b.op(f"call i64 @tcl_take({arguments})", "i64")
+        taken = b.binary("mul nsw", part, size)
+        b.branch_if(b.compare("icmp sge", part, number(0)), run, done)
         b.start(run)
         first = b.op(f"phi i64 [ 0, %{before} ], [ {taken.text}, %{take} ]", "i64")
         own = b.op(f"phi i64 [ 0, %{before} ], [ {so_far.text}, %{take} ]", "i64")
-        stop = b.intrinsic("smin", b.binary("add nsw", first, part), number(count))
+        stop = b.intrinsic("smin", b.binary("add nsw", first, size), number(count))
         head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
         entered = b.block
         b.branch(head)
@@ -137,7 +146,7 @@ class Sharing:
         b.start(wait)
         b.defined["tcl_meet"] = MEET
         b.declared["sched_yield"] = "declare i32 @sched_yield()"
-        arguments = f"{self._word(8)}, i64 {self._done.text}, i64 {number(self._count).text}"
+        arguments = f"{self._word(_DONE)}, i64 {self._done.text}, i64 {number(self._count).text}"
         b.do(f"call void @tcl_meet({arguments}, ptr %errors)")
         b.leave_if_stopped()  # what comes next relies on what then was not done
         b.branch(after)
@@ -154,6 +163,58 @@ class Sharing:
 
 
 _THREAD, _THREADS = Val("%thread", "i64"), Val("%threads", "i64")
+
+_RANGES = LINE // 8 - 1
+"""Ranges of iterations at most, each counted by a word of the region's line."""
+_DONE = 8 * _RANGES
+"""The place in that line of the number of iterations that are done."""
+
+TAKE = f"""\
+define internal i64 @tcl_take(ptr %line, i64 %thread, i64 %threads, i64 %parts) noinline nounwind {{
+entry:
+  %odd = add i64 %threads, 1
+  %pairs = lshr i64 %odd, 1
+  %few = icmp ult i64 %pairs, {_RANGES}
+  %ranges = select i1 %few, i64 %pairs, i64 {_RANGES}
+  %pair = lshr i64 %thread, 1
+  %side = and i64 %thread, 1
+  %backwards = icmp ne i64 %side, 0
+  %one = select i1 %backwards, i64 {1 << 32}, i64 1
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %more, %none ]
+  %place = add i64 %pair, %k
+  %range = urem i64 %place, %ranges
+  %scaled = mul i64 %range, %parts
+  %first = udiv i64 %scaled, %ranges
+  %above = add i64 %scaled, %parts
+  %end = udiv i64 %above, %ranges
+  %size = sub i64 %end, %first
+  %at = getelementptr i64, ptr %line, i64 %range
+  %before = atomicrmw add ptr %at, i64 %one monotonic
+  %front = and i64 %before, {(1 << 32) - 1}
+  %back = lshr i64 %before, 32
+  %taken = add i64 %front, %back
+  %free = icmp ult i64 %taken, %size
+  br i1 %free, label %found, label %none
+none:
+  %more = add i64 %k, 1
+  %all = icmp eq i64 %more, %ranges
+  br i1 %all, label %nothing, label %look
+found:
+  %forth = add i64 %first, %front
+  %behind = sub i64 %end, %back
+  %last = sub i64 %behind, 1
+  %part = select i1 %backwards, i64 %last, i64 %forth
+  ret i64 %part
+nothing:
+  ret i64 -1
+}}
+"""
+"""The next part of a region that is free, for one of so many threads, or -1. Each pair of threads
+has a range of parts, of which one thread takes the first that is left, the other one the last; then
+they help the next pair. A word counts both: those taken from the front and, in its upper half, from
+the back."""
 
 _SPINS = 1 << 14
 """Looks at the phase, some ten microseconds, before the core is offered to others."""

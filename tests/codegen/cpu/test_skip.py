@@ -241,6 +241,18 @@ def test_the_default_of_a_masked_product(device: CpuProfile, threads: int) -> No
     assert listed(made.scheduled())
 
 
+GRAMS = """def f(int32(U, K) J, float(U, K) W, float(I, F) X) -> (A) {
+    A(u, f, g) +=! J(u, k) >= 0 ? W(u, k) * X(J(u, k), f) * X(J(u, k), g) : 0
+}"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_chunks_share_the_lists(threads: int) -> None:
+    """Threads wait for each other once before they use these, not once a chunk."""
+    sized = sized_of(GRAMS, np.zeros((29, 37)), np.zeros((29, 37)), np.zeros((500, 32)))
+    assert listed(schedule(sized, MappingOptions("mlp"), replace(WIDE, threads=threads)))
+
+
 SHORT = MASKED.replace("C", "3")
 MOVING = (
     "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! B(k, n) > 0 ? A(m, k) * B(k, n) : 0 }"
