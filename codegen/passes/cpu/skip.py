@@ -149,7 +149,11 @@ def compaction(nest: ir.Nest) -> tuple[ir.Grid, ir.Statement] | None:
         )
     )
     rows = {d.name for d in condition_dims(nest, compacted.condition)} - {fold.dim}
-    return as_kernel(nest, wrap([x for x in nest.loops if x.fold.dim in rows], one))
+    made = wrap([x for x in nest.loops if x.fold.dim in rows], one)
+    grid, body = as_kernel(nest, made)
+    if any(nest.dim(fold.dim).reduction for folds in grid for fold in folds):
+        return (), made  # few lists, all of which every result goes through
+    return grid, body
 
 
 def unguarded(point: ir.Point) -> ir.Point:

@@ -287,6 +287,8 @@ def test_points_are_counted_where_indices_decide() -> None:
 
 def test_the_default_leaves_out_the_middle_of_a_window() -> None:
     sized = sized_of(SURROUNDINGS, np.zeros((72, 223)))
-    assert listed(schedule(sized, MappingOptions("mlp"), replace(WIDE, threads=1)))
+    for threads in (1, 2):  # which share no lists along a reduction
+        assert listed(schedule(sized, MappingOptions("mlp"), replace(WIDE, threads=threads)))
     image = np.random.default_rng(0).integers(0, 9, (20, 40)).astype("f")
     check(sized_of(SURROUNDINGS, image), SKIP, [image])
+    check(sized_of(SURROUNDINGS, image), replace(SKIP, chunk=(4,)), [image])
