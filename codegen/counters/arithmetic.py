@@ -21,11 +21,13 @@ Instructions: TypeAlias = Mapping[str, float]
 """How many of each kind: ``KINDS``."""
 KINDS = (
     *("fma", "float", "double", "mufu", "convert", "integer", "branch"),
-    *("mma", "shuffle", "memory", "local", "barrier"),
+    *("mma", "wgmma", "panel", "shuffle", "memory", "local", "barrier"),
 )
 """``fma`` and ``float``: on float32, those that multiply and add, and all others. ``mufu``:
 reciprocals, roots, powers and logarithms to base 2. ``memory``: requests, one for each vector.
-``local``: words that are read or written because they do not stay in registers."""
+``wgmma``: what warpgroups multiply, as the instructions of ``mma`` that would do the same;
+``panel``: wavefronts in which they read panels. ``local``: words that are read or written because
+they do not stay in registers."""
 
 
 def _costs(**counts: int) -> Instructions:

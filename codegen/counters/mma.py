@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tcl.codegen.common.warps import (
+    MMA_COLUMNS,
+    MMA_DEPTH,
+    MMA_ROWS,
+    SLAB,
+    WARPGROUP,
+    WARPGROUP_DEPTH,
+)
 from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.requests import Access, Memory
-from tcl.codegen.devices.banks import WARP
+from tcl.codegen.devices.banks import BANKS, WARP, WORD
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors
 from tcl.grammar.syntax.types import FLOAT32
@@ -28,6 +36,14 @@ def record_mma(record: Record, loops: Sequence[ir.Loop], body: ir.Statement, pla
     terms = record.layout_of(found[0].ref).place(found[0].ref).terms
     first = any(record.geometry.dim_of(n) == rows for n, _ in terms)
     by_row, by_column = found if first else (found[1], found[0])
+    if depth.by_warpgroup:
+        # Each of the four warps has a quarter of what they read together.
+        warps = WARPGROUP // WARP
+        read = SLAB * (warps * MMA_ROWS + kept[columns].count * MMA_COLUMNS) // warps
+        units = kept[columns].count * WARPGROUP_DEPTH // MMA_DEPTH
+        record.goes_on(step.name, place)
+        record.compute(place, {"wgmma": units, "panel": read / (BANKS * WORD)})
+        return
     for load, dim, count in ((by_row, rows, 4), (by_column, columns, 2)):
         _matrix_fragments(record, load, dim, depth, kept.get(dim), count, place)
     record.goes_on(step.name, place)

@@ -133,19 +133,21 @@ def _pipes(counts: KernelCounts) -> dict[str, float]:
     written = asked[Memory.GLOBAL_WRITE]
     first = asked[Memory.GLOBAL_READ].lines + max(written.requests, written.units / _LINE_SECTORS)
     tensor = profile.tensor_flops / profile.multiprocessors / profile.clock
-    tensor *= _MMA_SHARES.get(profile.capability, 1.0)
+    products = n.get("mma", 0) / _MMA_SHARES.get(profile.capability, 1.0) + n.get("wgmma", 0)
     float32 = n.get("fma", 0) + n.get("float", 0)
     begun = sum(n.values()) + n.get("fma", 0) * (fma_cycles(profile) - 1)
+    begun -= n.get("wgmma", 0) + n.get("panel", 0)
+    wavefronts = counts.shared_wavefronts + n.get("panel", 0)
     pipes = {
         "float32": lanes(float32, profile.float32_lanes),
         "float64": lanes(n.get("double", 0), profile.float64_lanes),
-        "tensor cores": n.get("mma", 0) * _MMA_FLOPS / tensor * cycle,
+        "tensor cores": products * _MMA_FLOPS / tensor * cycle,
         "special functions": lanes(n.get("mufu", 0) + n.get("convert", 0), _SLOW_LANES),
         "integers": lanes(n.get("integer", 0), _INTEGER_LANES),
         "issue": begun / SCHEDULERS * cycle,
-        "shared memory": counts.shared_wavefronts * common,
+        "shared memory": wavefronts * common,
         "shuffles": n.get("shuffle", 0) * WARP / _SHUFFLE_LANES * common,
-        "first cache": (first + n.get("local", 0) + counts.shared_wavefronts) * common,
+        "first cache": (first + n.get("local", 0) + wavefronts) * common,
         "second cache": counts.sectors * SECTOR / L2_BYTES * common,
     }
     work = max(pipes.values())
@@ -169,6 +171,8 @@ def _apart(counts: KernelCounts, pipes: Mapping[str, float]) -> float:
     while results are written. Of parts that a last block adds up, that is in what it waits for."""
     warps = -(-counts.threads // WARP) * max(1, counts.blocks)
     barriers = counts.instructions.get("barrier", 0) / warps * counts.busiest / counts.resident
+    if "wgmma" in counts.instructions and not counts.traffic[Memory.SHARED_WRITE].requests:
+        barriers = 0  # warpgroups still multiply meanwhile
     work = max((s for name, s in pipes.items() if name not in ("slices", "memory")), default=0.0)
     slices = pipes.get("slices", 0.0) if counts.last is None else 0.0
     alone = in_turn(work + _MEETING * barriers, slices, counts.busiest, counts.resident)

@@ -163,6 +163,7 @@ class Record:
                 *(kind, ref.tensor, size, place, offset, outside, box, ahead, early, self.phase),
                 different=different,
                 swizzle=layout.swizzle,
+                slabs=layout.slabs,
                 fills=filling,
             )
         )

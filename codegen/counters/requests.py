@@ -10,6 +10,7 @@ from enum import Enum
 
 import numpy as np
 
+from tcl.codegen.common.warps import SLAB, SLAB_TURN
 from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.devices.banks import (
     NOWHERE,
@@ -18,6 +19,7 @@ from tcl.codegen.devices.banks import (
     Active,
     Counts,
     Offsets,
+    in_slabs,
     matrix_wavefronts,
     swizzled,
     swizzling,
@@ -121,6 +123,8 @@ class Access:
     matrices: int = 0
     swizzle: int = 0
     """That of the tensor's layout."""
+    slabs: bool = False
+    """Likewise."""
     different: float = 1.0
     """The share of a thread's accesses that compilers leave: where loops that are written out read
     an element again, it is in a register."""
@@ -172,9 +176,11 @@ def traffic_of(access: Access) -> Traffic:
     modulus = SECTOR if access.kind.is_global else WORD
     if access.swizzle:
         modulus = math.prod(swizzling(access.swizzle))
+    if access.slabs:
+        modulus = SLAB_TURN // SLAB * access.swizzle
     for counts, offsets, active in place.classes(access.offset, modulus):
         if access.swizzle:
-            offsets = swizzled(offsets, access.swizzle)
+            offsets = (in_slabs if access.slabs else swizzled)(offsets, access.swizzle)
         if access.kind is Memory.MATRIX_READ:
             each = matrix_wavefronts(offsets, active, access.matrices)
         elif access.kind.is_global:

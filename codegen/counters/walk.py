@@ -162,7 +162,7 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
         record.compute(place, {"barrier": 1})
     asynchronous = pipeline.ahead is ir.Ahead.ASYNCHRONOUS
     within = record.serial(pipeline.loop.fold, place, pipeline.pause)
-    ahead = pipeline.buffers - 1 if asynchronous else 1
+    ahead = pipeline.copies_ahead if asynchronous else 1
     count = record.geometry.iterations(pipeline.loop.fold)
     loop, known = long(pipeline, count), tiles_written_out(pipeline, count) > 1
     of_turn, of_fill = (TURN_COUNTED, FILL_COUNTED) if counts_buffers(pipeline) else (TURN, FILL)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.codegen.common.warps import SLAB, SLAB_TURN
 from tcl.codegen.common.warps import VECTOR as VECTOR
 from tcl.codegen.common.warps import WARP as WARP
 
@@ -32,6 +33,13 @@ def swizzling(row: int) -> tuple[int, int]:
     """For rows of so many bytes, a power of two of at least ``VECTOR``: after how many bytes
     vectors change places in another way, and how many ways there are."""
     return max(row, BANKS * WORD), min(BANKS * WORD, row) // VECTOR
+
+
+def in_slabs(offsets: Offsets, row: int) -> Offsets:
+    """Where bytes of 8 rows of so many bytes lie if the first ``SLAB`` bytes of all rows lie before
+    all second ones, and vectors change places in these: as warpgroups read panels."""
+    line, at = offsets // row, offsets % row
+    return swizzled(at // SLAB * SLAB_TURN + line * SLAB + at % SLAB, SLAB)
 
 
 def swizzled(offsets: Offsets, row: int) -> Offsets:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
+from tcl.codegen.common.warps import WARPGROUP_DEPTH
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, largest, provably_equal, representative, smallest
 from tcl.grammar.syntax.types import ScalarType
@@ -50,6 +51,11 @@ class Fold:
     def name(self) -> str:
         """``dim.level``, unique in the program."""
         return f"{self.dim}.{self.level}"
+
+    @property
+    def by_warpgroup(self) -> bool:
+        """Whether it is of the points that a warpgroup of a GPU adds up products of at once."""
+        return self.level == "mma" and self.count == WARPGROUP_DEPTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,9 @@ class Layout:
     swizzle: int = 0
     """Bytes of a row of a panel in which vectors change places (``devices.banks.swizzled``); 0
     where elements lie where strides say."""
+    slabs: bool = False
+    """Whether such rows are cut into pieces of 128 bytes, and the first pieces of all rows lie
+    before all second ones: as warpgroups read panels (PTX ISA, "128-byte swizzle")."""
 
     @property
     def itemsize(self) -> int:

@@ -262,6 +262,14 @@ class Pipeline:
     steps: Fold | None = None
     """The loop of each thread in which fragments for tensor cores are read one iteration ahead:
     those of its first iteration in the pipeline's iteration before. None where none are."""
+    unfinished: bool = False
+    """Whether warpgroups still add up the products of an iteration when the next one begins: its
+    panels are filled one iteration later."""
+
+    @property
+    def copies_ahead(self) -> int:
+        """The iterations that asynchronous copies are ahead."""
+        return self.buffers - 1 - self.unfinished
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ _KINDS = {
     "float": "other float32",
     "double": "float64",
     "mma": "HMMA",
+    "wgmma": "HGMMA, as HMMA of the same work",
+    "panel": "wavefronts of HGMMA",
     "mufu": "MUFU",
     "convert": "conversions",
     "integer": "integer, about",

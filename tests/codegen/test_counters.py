@@ -4,7 +4,6 @@ written in another way, and against numbers that are known without either."""
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -443,22 +442,9 @@ def test_a_condition_leaves_products_fused() -> None:
     assert found.instructions["fma"] == 64**3 / 32
 
 
-def test_tensor_cores() -> None:
-    found = counts_of(product("N", "N", "half"), M=1024, N=1024, K=1024)
-    assert found.instructions["mma"] == 1024**3 / (16 * 8 * 16)
-    assert "fma" not in found.instructions
-    peak = 1.5 * 2 * 1024**3 / H200.tensor_flops  # one HMMA in 6 cycles; wgmma: 4
-    assert predict(found).pipes["tensor cores"] / found.tail == pytest.approx(
-        peak * math.ceil(found.blocks / 132) * 132 / found.blocks / found.tail
-    )
-
-
-def test_two_sets_of_fragments_are_in_registers() -> None:
-    """As many as ptxas 13.0 has, about: 234."""
-    for form in "NT":
-        found = counts_of(product("N", form, "half"), M=4096, N=4096, K=4096)
-        assert found.registers == pytest.approx(233, abs=3)
-    many = NestOptions(  # two of its blocks are promised half of these registers
+TWO_SETS = WHOLE.with_nest(
+    0,
+    NestOptions(  # two of its blocks are promised half of these registers
         chunk=(128, 256),
         threads=(16, 16),
         register=(8, 8, 16),
@@ -468,10 +454,34 @@ def test_two_sets_of_fragments_are_in_registers() -> None:
         buffers=4,
         mma=(0, 1, 2),
         split=(),
-    )
+    ),
+)
+
+
+def test_tensor_cores() -> None:
+    """On sm_90, one warp alone begins an HMMA in 6 cycles; warpgroups do its work in 4."""
     sized = sized_of(product("N", "N", "half"), dict(M=4096, N=4096, K=4096))
-    (found,) = count_program(schedule(sized, WHOLE.with_nest(0, many), H200), H200)
-    assert found.registers == pytest.approx(233, abs=3)
+    for options, kind, slower in ((WHOLE, "wgmma", 1.0), (TWO_SETS, "mma", 1.5)):
+        (found,) = count_program(schedule(sized, options, H200), H200)
+        assert found.instructions[kind] == 4096**3 / (16 * 8 * 16)
+        assert "fma" not in found.instructions
+        peak = slower * 2 * 4096**3 / H200.tensor_flops
+        assert predict(found).pipes["tensor cores"] == pytest.approx(peak / found.tail)
+
+
+def test_what_warpgroups_read_of_panels() -> None:
+    """64 rows and 256 columns of 16 points, 128 bytes a wavefront: 80 for 128 cycles."""
+    found = counts_of(product("N", "N", "half"), M=4096, N=4096, K=4096)
+    ratio = found.instructions["panel"] / found.instructions["wgmma"]
+    assert ratio == (64 + 256) * 16 * 2 / 128 / 128
+
+
+def test_two_sets_of_fragments_are_in_registers() -> None:
+    """As many as ptxas 13.0 has, about: 234."""
+    for form in "NT":
+        sized = sized_of(product("N", form, "half"), dict(M=4096, N=4096, K=4096))
+        (found,) = count_program(schedule(sized, TWO_SETS, H200), H200)
+        assert found.registers == pytest.approx(233, abs=3)
 
 
 def test_what_is_in_registers_is_not_read_again() -> None:

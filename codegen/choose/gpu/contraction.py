@@ -23,6 +23,7 @@ from tcl.codegen.choose.gpu.nest_shape import (
 from tcl.codegen.choose.gpu.predicted import best_split, counts_of
 from tcl.codegen.choose.gpu.short_count import DEPTH, RESIDENT, ShortCount
 from tcl.codegen.choose.gpu.windows import Window
+from tcl.codegen.common.warps import WARPGROUP, WARPGROUP_DEPTH
 from tcl.codegen.counters.counts import KernelCounts
 from tcl.codegen.counters.prediction import predict
 from tcl.codegen.devices.banks import WARP
@@ -323,6 +324,10 @@ def _transposes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
 _WARPS = (((2, 4), (4, 8)), ((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
 """Warps along rows and columns, and results of each along these, in units of what one instruction
 adds to."""
+_WARPGROUPS = ((2, 32), (2, 16), (1, 32), (1, 16), (1, 8))
+"""Warpgroups along rows, of 64 each, and registers along columns, for 8 of them each: larger blocks
+read less of panels for each product."""
+_WARPGROUP_BUFFERS = (6, 5, 4, 3)
 _TENSOR_DEPTHS = (64, 32)
 _LEAST_BLOCKS = 0.5
 """Of the multiprocessors, that larger blocks leave with something to do."""
@@ -346,6 +351,8 @@ def _on_tensor_cores(
     depth = max(depths, key=shape.extent)
     if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
         return
+    if profile.capability == (9, 0):
+        yield from _by_warpgroups(shape, (rows, lane, depth), pair, profile)
     tried = 0
     for k, (warps, held) in enumerate(_WARPS):
         made = OptionsDraft.empty(len(shape.nest.dims))
@@ -371,6 +378,34 @@ def _on_tensor_cores(
                     tried += 1
                     yield own, program
                     break
+        if tried >= _COUNTED:
+            return
+
+
+def _by_warpgroups(
+    shape: Shape, mma: tuple[int, int, int], pair: tuple[ir.Load, ir.Load], profile: GpuProfile
+) -> Iterator[tuple[OptionsDraft, ir.Program]]:
+    """Likewise for warpgroups: blocks of several sizes, the largest first that leave all
+    multiprocessors with something to do."""
+    rows, lane, depth = mma
+    tried = 0
+    for groups, held in _WARPGROUPS:
+        made = OptionsDraft.empty(len(shape.nest.dims))
+        made.chunk = dict.fromkeys(shape.results, 1)
+        made.chunk |= {rows: WARPGROUP // 2 * groups, lane: COLUMNS * held}
+        made.threads, made.lanes, made.mma = {rows: 32 * groups, lane: 4}, (lane, 2), mma
+        made.register = {rows: 2, lane: held, depth: WARPGROUP_DEPTH}
+        made.tile = {k: 1 for k in shape.reductions if shape.extent(k) > 1}
+        made.tile[depth] = WARPGROUP_DEPTH if shape.extent(depth) > WARPGROUP_DEPTH else 0
+        if blocks_of(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
+            continue
+        tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+        made.stage = tuple(1 + tiles if x in pair else -1 for x in operands(shape.nest.point))
+        for made.buffers in _WARPGROUP_BUFFERS if tiles else (1,):
+            if (program := _fitting(shape, made, profile)) is not None:
+                tried += 1
+                yield made, program
+                break
         if tried >= _COUNTED:
             return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 
 from tcl.codegen.common.sites import Site
+from tcl.codegen.common.warps import SLAB, SLAB_TURN
 from tcl.codegen.cuda.cpp.types import constant, memory_type
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.cuda.emit.scope import CudaScope
@@ -38,6 +39,10 @@ class AccessWriter:
     def layout(self, ref: ir.TensorRef) -> ir.Layout:
         """The layout of the tensor of an element."""
         return self.geometry.program.tensor(ref.tensor).layout
+
+    def layout_of(self, tensor: str) -> ir.Layout:
+        """The layout of a tensor."""
+        return self.geometry.program.tensor(tensor).layout
 
     def name(self, tensor: str) -> str:
         """The pointer to the first element."""
@@ -76,10 +81,19 @@ class AccessWriter:
         number = index.constant + self._constant_part(index, scope)
         terms = [*self._terms(index, scope), ("", number)]
         turn = line * ways // size
-        whole = self._sum((x for x in terms if x[1] % turn == 0), 0)
+        if layout.slabs:
+            turn = SLAB_TURN // SLAB * layout.swizzle // size
+        turns = [(x, c) for x, c in terms if c % turn == 0]
         inner = self._sum((x for x in terms if x[1] % turn), 0)
-        self.used.add("swizzled")
-        changed = f"swizzled<{line // size}, {ways}, {VECTOR // size}>({inner})"
+        if layout.slabs:
+            row, of_slab = layout.swizzle // size, SLAB // size
+            turns = [(x, c // row * of_slab) for x, c in turns]
+            self.used.add("in_slabs")
+            changed = f"in_slabs<{row}, {layout.elements // row}>({inner})"
+        else:
+            self.used.add("swizzled")
+            changed = f"swizzled<{line // size}, {ways}, {VECTOR // size}>({inner})"
+        whole = self._sum(turns, 0)
         return changed if whole == "0" else f"{whole} + {changed}"
 
     def _terms(self, index: ir.Affine, scope: CudaScope) -> list[tuple[str, int]]:

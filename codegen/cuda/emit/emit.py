@@ -133,7 +133,9 @@ def _kernel(module: _Module, kernel: ir.Kernel, name: str) -> tuple[Launch, list
 def _declare_shared(writer: Writer, kernel: ir.Kernel) -> None:
     """Where panels lie in the memory of a block, and what threads exchange."""
     if kernel.shared:
-        writer.lines.add(f"extern __shared__ __align__({SHARED_LINE}) unsigned char {SHARED}[];")
+        bases = (writer.geometry.program.tensor(p.tensor).layout.base for p in kernel.panels)
+        align = max(SHARED_LINE, *bases, 0)
+        writer.lines.add(f"extern __shared__ __align__({align}) unsigned char {SHARED}[];")
     for panel in kernel.panels:
         name, type_ = (f(panel.tensor) for f in (writer.memory.name, writer.memory.element_type))
         writer.lines.add(f"{type_} *{name} = ({type_} *)({SHARED} + {panel.offset});")

@@ -33,6 +33,8 @@ class Fills:
         """Variables of loops over copies that are written out."""
         self._begun = False
         """Whether there are copies that were begun outside of pipelines and not waited for."""
+        self._by_warpgroups = False
+        """Whether panels were filled outside of pipelines that warpgroups read."""
 
     def alone(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box, not ahead."""
@@ -41,6 +43,7 @@ class Fills:
             self._begun = True
         else:
             self.fill(fill, scope)
+        self._by_warpgroups |= self.memory.layout_of(fill.panel).slabs
 
     def wait(self) -> None:
         """Each thread waits for those of its copies that nobody has waited for."""
@@ -48,6 +51,14 @@ class Fills:
             self.lines.add("commit_copies();")
             self.lines.add("wait_copies<0>();")
             self._begun = False
+        self.fence(self._by_warpgroups)
+        self._by_warpgroups = False
+
+    def fence(self, by_warpgroups: bool) -> None:
+        """What a thread wrote to panels, warpgroups can read after the next barrier."""
+        if by_warpgroups:
+            self.writer.used.add("fence_panels")
+            self.lines.add("fence_panels();")
 
     def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""

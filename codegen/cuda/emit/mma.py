@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.warpgroups import Warpgroups
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
@@ -45,6 +46,10 @@ class TensorCores:
 
     def write(self, scope: CudaScope) -> None:
         """All of it, one after the other."""
+        if self._depth.by_warpgroup:
+            both = self._factors(self._dims()[0])
+            Warpgroups(self.writer, self.accumulate, self._depth, both).write()
+            return
         factors = self.factors()
         for factor in factors:
             self.declare(factor)

@@ -61,6 +61,12 @@ class _Pipeline:
     """The variable that has the buffer of an iteration, if there is one."""
 
     @property
+    def by_warpgroups(self) -> bool:
+        """Whether warpgroups read the panels."""
+        memory = self.fills.memory
+        return any(memory.layout_of(fill.panel).slabs for fill in self.pipeline.fills)
+
+    @property
     def count(self) -> int:
         """Iterations that the loop has. What is filled for any other is waited for by nobody."""
         return self.fills.writer.geometry.iterations(self.pipeline.loop.fold)
@@ -72,9 +78,10 @@ class _Pipeline:
 
     def asynchronous(self, scope: CudaScope) -> None:
         """Copies that nobody waits for, as many iterations ahead as there are buffers."""
-        lines, fold, ahead = self.fills.lines, self.pipeline.loop.fold, self.pipeline.buffers - 1
+        lines, fold, ahead = self.fills.lines, self.pipeline.loop.fold, self.pipeline.copies_ahead
         self._first_copies(scope)
         counted = self._counted_buffers()
+        writer, last = self.fills.writer, self.pipeline.buffers - 1
         with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
             self.arrived()
             following, test = self.following(inner, ahead)
@@ -83,9 +90,13 @@ class _Pipeline:
                 self.into(next_, following, self.fills.fill_async)
             lines.add("commit_copies();")
             self.at(now)
+            writer.unfinished = "" if self.pipeline.unfinished else None
             self.work(self.pipeline.body, inner)
+            unfinished, writer.unfinished = writer.unfinished, None
             for name in counted:
-                lines.add(f"{name} = {name} == {ahead} ? 0 : {name} + 1;")
+                lines.add(f"{name} = {name} == {last} ? 0 : {name} + 1;")
+        if unfinished:
+            lines.add(f"end_products({unfinished});")
 
     def _counted_buffers(self) -> tuple[str, ...]:
         """Variables that have the buffer that is read and the one that is filled; empty for a loop
@@ -93,7 +104,7 @@ class _Pipeline:
         if not counts_buffers(self.pipeline):
             return ()
         names = tuple(self.fills.writer.names.new(n) for n in ("reading", "filling"))
-        self.fills.lines.add(f"int {names[0]} = 0, {names[1]} = {self.pipeline.buffers - 1};")
+        self.fills.lines.add(f"int {names[0]} = 0, {names[1]} = {self.pipeline.copies_ahead};")
         return names
 
     def with_fragments_ahead(self, steps: ir.Fold, scope: CudaScope) -> None:
@@ -126,13 +137,14 @@ class _Pipeline:
 
     def arrived(self) -> None:
         """Waits until the first copies that were begun are there, for all threads."""
-        self.fills.lines.add(f"wait_copies<{self.pipeline.buffers - 2}>();")
+        self.fills.lines.add(f"wait_copies<{self.pipeline.copies_ahead - 1}>();")
+        self.fills.fence(self.by_warpgroups)
         self.fills.lines.add("__syncthreads();")
 
     def _first_copies(self, scope: CudaScope) -> None:
         """Begins the copies of the first iterations."""
         lines, fold, copy = self.fills.lines, self.pipeline.loop.fold, self.fills.fill_async
-        for k in range(self.pipeline.buffers - 1):
+        for k in range(self.pipeline.copies_ahead):
             at = scope.with_fold(fold, str(k * fold.step))
             if provably_at_least(self.count, k + 1):
                 self.into(str(k), at, copy)
@@ -149,6 +161,7 @@ class _Pipeline:
         if after is not None:
             self.into("0", first, after)
         with self._iterations(scope) as inner:
+            self.fills.fence(self.by_warpgroups)
             lines.add("__syncthreads();")
             following, test = self.following(inner, 1)
             with lines.block(f"if ({test}) {{"):

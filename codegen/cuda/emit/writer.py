@@ -58,6 +58,8 @@ class Writer:
         self.geometry, self.memory, self.names, self.sizes = geometry, memory, names, sizes
         self.lines = Lines()
         self.integer = "long long" if wide else "int"
+        self.unfinished: str | None = None
+        """The sums of products that warpgroups begin and nobody waits for yet; None: they wait."""
         """The type of index expressions."""
         self.accumulators: dict[str, Accumulators] = {}
         self.used: set[str] = set()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from tcl.codegen.common.warps import SLAB_TURN
 from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build_library
@@ -220,7 +221,7 @@ def _namespace(number: int, module: CudaModule, traced: bool) -> str:
         source = _LOOP.sub(r"\g<0> emulator::Iteration iteration_(__LINE__, \g<1>);", source)
     return (
         f"namespace device {{ namespace module_{number} {{ namespace {{\n"
-        f"__align__(128) unsigned char {SHARED}[{shared_room(module)}];\n"
+        f"__align__({SLAB_TURN}) unsigned char {SHARED}[{shared_room(module)}];\n"
         f'#line 1 "module{number}.cu"\n{source}\n'
         f'}}\n#line 1 "entries.cu"\n{entries}'
         f"{_EXPORTED} unsigned char* const {shared_symbol(number)} = {SHARED};\n"
@@ -332,6 +333,8 @@ SENTENCES = (
     "deadlock: {who} waits forever, because {other} waits elsewhere or has ended",
     "wrong memory: {who} uses an address outside of shared memory as one of shared memory",
     "stack overflow: {who} needs more than 64 KiB of local memory",
+    "no fence: {who} multiplies what {other} wrote to shared memory without a fence after it",
+    "no fence: {who} begins products before its sums are known to be where they belong",
 )
 """In the order of ``Problem`` in state.h."""
 _UNFINISHED = 4

@@ -155,6 +155,11 @@ bool harmless(const unsigned char* address, Access kind) {
          (variable || (address >= constants_begin && address < constants_end));
 }
 
+// Tensor cores know of it after a fence.
+void wrote(const Region& region) {
+  if (region.shared && !current->unfenced) current->unfenced = clock_.now;
+}
+
 // The copy that was asked for, at last.
 void finish(const Copy& copy) {
   Region* to = launch->checked ? region_of(copy.to) : nullptr;
@@ -162,6 +167,7 @@ void finish(const Copy& copy) {
     each_cell(*to, copy.to - to->begin, copy.size, [](Cell& cell) { cell.state = WHOLE; });
     if (copy.valid) observe(*region_of(copy.from), copy.from, copy.size, Access::read, copy.place);
     observe(*to, copy.to, copy.size, Access::write, copy.place);
+    wrote(*to);
   }
   if (copy.valid)
     std::memcpy(copy.to, copy.from, copy.size);
@@ -212,7 +218,8 @@ void misaligned(const void* pointer, unsigned alignment, void* place) {
   if (region) report_misaligned(*region, address, alignment, place);
 }
 
-bool access(const void* pointer, unsigned size, unsigned alignment, Access kind, void* place) {
+// As `access`, which says what tensor cores do not know yet as well.
+bool observed(const void* pointer, unsigned size, unsigned alignment, Access kind, void* place) {
   if (!launch->checked || !current) return true;
   const auto* address = static_cast<const unsigned char*>(pointer);
   Region* region = region_of(address);
@@ -229,6 +236,13 @@ bool access(const void* pointer, unsigned size, unsigned alignment, Access kind,
   if (!allowed(*region, address, size, kind, place)) return false;
   observe(*region, address, size, kind, place);
   return true;
+}
+
+bool access(const void* pointer, unsigned size, unsigned alignment, Access kind, void* place) {
+  if (!launch->checked || !current) return true;
+  if (kind != Access::read)
+    if (Region* region = region_of(static_cast<const unsigned char*>(pointer))) wrote(*region);
+  return observed(pointer, size, alignment, kind, place);
 }
 
 void trace_access(const void* pointer, unsigned size, Access kind, void* place) {
@@ -265,7 +279,7 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
     if (valid && within(global, source))
       trace(Traced::global_copy, within_tensor(source - global.begin), size, place);
   }
-  if (!access(to, size, size, Access::write, place)) return;
+  if (!observed(to, size, size, Access::write, place)) return;
   if (valid && !access(from, size, size, Access::read, place)) return;
   if (launch->checked)
     each_cell(shared, static_cast<unsigned char*>(to) - shared.begin, size,
@@ -275,6 +289,47 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
                              static_cast<const unsigned char*>(from), size, current->committed,
                              valid, place});
 }
+
+void fence_panels() { current->unfenced = 0; }
+
+void begin_products() { current->sums_fenced = true; }
+
+// Tensor cores may read at any time from the beginning until somebody has waited.
+void ask(Product product) {
+  product.sums = nullptr;
+  product.add(product);
+}
+
+void issue_product(const Product& product) {
+  if (launch->checked) {
+    ask(product);
+    if (!current->sums_fenced) report(finding(Problem::unfenced_sums, product.place));
+    if (const Fiber* writer = unfenced_writer()) {
+      Finding found = finding(Problem::unfenced_panel, product.place);
+      found.other_thread = writer->number;
+      report(found);
+    }
+  }
+  current->products.push_back({product, current->products_committed});
+}
+
+void commit_products() {
+  ++current->products_committed;
+  current->sums_fenced = false;
+}
+
+void wait_products(unsigned pending) {
+  std::vector<Issued>& products = current->products;
+  std::size_t done = 0;
+  for (; done < products.size(); ++done) {
+    if (products[done].group + pending >= current->products_committed) break;
+    if (launch->checked) ask(products[done].product);
+    products[done].product.add(products[done].product);
+  }
+  products.erase(products.begin(), products.begin() + done);
+}
+
+unsigned char* shared_memory() { return launch->shared; }
 
 void commit_copies() { ++current->committed; }
 

@@ -11,6 +11,13 @@
 #define load_matrix_x2_trans(...) device::load_matrices<2, true>(__LINE__, __VA_ARGS__)
 #define load_matrix_x4_trans(...) device::load_matrices<4, true>(__LINE__, __VA_ARGS__)
 
+#define wgmma_m64n64k16_f16 device::Products<64, device::Half, __LINE__>::issue
+#define wgmma_m64n128k16_f16 device::Products<128, device::Half, __LINE__>::issue
+#define wgmma_m64n256k16_f16 device::Products<256, device::Half, __LINE__>::issue
+#define wgmma_m64n64k16_bf16 device::Products<64, device::Bfloat, __LINE__>::issue
+#define wgmma_m64n128k16_bf16 device::Products<128, device::Bfloat, __LINE__>::issue
+#define wgmma_m64n256k16_bf16 device::Products<256, device::Bfloat, __LINE__>::issue
+
 namespace device {
 
 template <int BYTES, bool SHARED = false>
@@ -90,6 +97,69 @@ EMULATOR void multiply(unsigned line, float (&d)[4], const unsigned (&a)[4],
     }
   }
 }
+
+// The products of a warpgroup. Thread 32 * w + 4 * g + t has sums 4 * j + 2 * h + i of row
+// 16 * w + g + 8 * h and column 8 * j + 2 * t + i.
+static EMULATOR void fence_panels() { emulator::fence_panels(); }
+static EMULATOR void begin_products() { emulator::begin_products(); }
+static EMULATOR void commit_products() { emulator::commit_products(); }
+static EMULATOR void wait_for_earlier_products() { emulator::wait_products(1); }
+template <int N>
+EMULATOR void end_products(float (&)[N]) {
+  emulator::wait_products(0);
+}
+template <int LEADING, int STRIDE>
+EMULATOR unsigned long long panel_part(const void* part) {
+  emulator::require_shared(part, 16, EMULATOR_PLACE);
+  unsigned long long at = (const unsigned char*)part - emulator::shared_memory();
+  return at >> 4 | (unsigned long long)(LEADING >> 4) << 16 |
+         (unsigned long long)(STRIDE >> 4) << 32 | 1ull << 62;
+}
+
+// An element of a part of a panel, as descriptors of matrices have it with the 128-byte swizzle: of
+// row (or column) r and point k, where rows of memory go along k or across it.
+static EMULATOR const unsigned short* part_element(unsigned long long part, bool across, unsigned r,
+                                                   unsigned k) {
+  unsigned at = (part & 0x3fff) << 4, leading = (part >> 16 & 0x3fff) << 4;
+  unsigned stride = (part >> 32 & 0x3fff) << 4;
+  at += across ? r / 64 * leading + k / 8 * stride + k % 8 * 128 + r % 64 * 2
+               : r / 8 * stride + r % 8 * 128 + k * 2;
+  return (const unsigned short*)(emulator::shared_memory() + (at ^ (at >> 7 & 7) << 4));
+}
+
+template <int COLUMNS, class Element, int LINE>
+struct Products {
+  template <int A_ACROSS, int B_ACROSS>
+  static EMULATOR void add(const emulator::Product& product) {
+    unsigned row = threadIdx.x % 128 / 32 * 16 + lane() / 4, column = lane() % 4 * 2;
+    if (!product.sums) {  // vectors of 8 numbers
+      for (unsigned k = 0; k < 16; k += A_ACROSS ? 1 : 8)
+        for (unsigned h = 0; h < 2; ++h) ask(product, product.a, A_ACROSS, row + 8 * h, k);
+      for (unsigned j = 0; j < COLUMNS; j += 8)
+        for (unsigned k = 0; k < 16; k += B_ACROSS ? 1 : 8)
+          for (unsigned i = 0; i < (B_ACROSS ? 1 : 2); ++i)
+            ask(product, product.b, B_ACROSS, j + column + i, k);
+      return;
+    }
+    for (unsigned s = 0; s < COLUMNS / 2; ++s)
+      for (unsigned k = 0; k < 16; ++k)
+        product.sums[s] +=
+            Element::at(*part_element(product.a, A_ACROSS, row + s / 2 % 2 * 8, k), 0) *
+            Element::at(*part_element(product.b, B_ACROSS, s / 4 * 8 + column + s % 2, k), 0);
+  }
+  static EMULATOR void ask(const emulator::Product& product, unsigned long long part, bool across,
+                           unsigned r, unsigned k) {
+    unsigned long long first = (unsigned long long)part_element(part, across, r, k) & ~15ull;
+    emulator::access((const void*)first, 16, 16, emulator::Access::read, product.place);
+  }
+  template <int A_ACROSS, int B_ACROSS>
+  static EMULATOR void issue(float (&sums)[COLUMNS / 2], unsigned long long a,
+                             unsigned long long b) {
+    void* place = EMULATOR_PLACE;
+    emulator::exchange({}, 0xffffffffu, LINE);
+    emulator::issue_product({&add<A_ACROSS, B_ACROSS>, sums, a, b, place});
+  }
+};
 
 // ldmatrix of 16-bit elements: lane 8 * m + r says where row r of matrix m lies; lane 4 * g + t
 // gets elements 2 * t and 2 * t + 1 of row g, or of column g if transposed.

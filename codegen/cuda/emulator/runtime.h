@@ -68,6 +68,22 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
 void commit_copies();
 void wait_copies(unsigned pending);
 
+// wgmma: what this thread has of a product of its warpgroup. The sums are added up as late as is
+// allowed, in `wait_products`; what is read has to be there from the beginning until then.
+struct Product {
+  void (*add)(const Product&);  // only asks for what it reads, if it has no sums
+  float* sums;
+  unsigned long long a, b;
+  void* place;
+};
+void fence_panels();
+void begin_products();
+void issue_product(const Product& product);
+void commit_products();
+void wait_products(unsigned pending);
+// The shared memory of the block.
+unsigned char* shared_memory();
+
 // The address has to lie in shared memory.
 void require_shared(const void* address, unsigned alignment, void* place);
 

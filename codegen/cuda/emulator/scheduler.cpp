@@ -185,7 +185,9 @@ void run_block(unsigned block) {
     fiber.state = State::ready;
     fiber.copies.clear();
     fiber.turns.clear();
-    fiber.committed = 0;
+    fiber.committed = fiber.products_committed = fiber.unfenced = 0;
+    fiber.products.clear();
+    fiber.sums_fenced = false;
     fiber.fenced = 0;
     fiber.seen.clear();
     fiber.ordered.clear();
@@ -260,6 +262,12 @@ bool barrier_or(unsigned line, bool mine) {
 void fence() {
   current->fenced = clock_.barrier;
   add(current->ordered, current->seen);
+}
+
+const Fiber* unfenced_writer() {
+  for (const Fiber& fiber : fibers)
+    if (fiber.unfenced && fiber.unfenced < clock_.barrier) return &fiber;
+  return nullptr;
 }
 
 void synchronise(const void* place) {

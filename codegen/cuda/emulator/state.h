@@ -27,6 +27,8 @@ enum class Problem : unsigned {
   deadlock,
   not_shared,
   stack_overflow,
+  unfenced_panel,
+  unfenced_sums,
 };
 
 struct Finding {
@@ -78,6 +80,12 @@ struct Copy {
   void* place;
 };
 
+// wgmma that was issued.
+struct Issued {
+  Product product;
+  unsigned group;
+};
+
 enum class State : unsigned char { ready, block, warp, done };
 
 // By when a block began: what it did before the second time comes before what is done now.
@@ -93,6 +101,10 @@ struct Fiber {
   std::vector<Copy> copies;
   std::vector<std::uint64_t> turns;  // of each loop that it is in: which iterations these are
   unsigned committed;
+  std::vector<Issued> products;
+  unsigned products_committed;
+  bool sums_fenced;
+  unsigned unfenced;  // when it first wrote to shared memory after its last fence for tensor cores
   unsigned fenced;        // the time of the barrier before its last fence; 0: none
   Earlier seen, ordered;  // by atomic operations; by these and a fence after them
 };
@@ -111,6 +123,10 @@ extern Launch* launch;
 extern Fiber* current;
 extern Warp* current_warp;
 extern Clock clock_;
+
+// A thread that wrote to shared memory before the last barrier, and has not told the tensor cores;
+// nullptr: none.
+const Fiber* unfenced_writer();
 
 // What the current thread knows to have come before, of other blocks.
 bool ordered_before(unsigned time);

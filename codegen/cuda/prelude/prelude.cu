@@ -623,6 +623,87 @@ template <int LINE, int WAYS, int N> __device__ __forceinline__ int swizzled(uns
     return at ^ at / LINE % WAYS * N;
 }
 
+// Where an element of a panel lies in which rows of ROW elements are cut into pieces of 64, and the
+// first pieces of all ROWS rows lie before all second ones; in these, vectors change places.
+template <int ROW, int ROWS> __device__ __forceinline__ int in_slabs(unsigned int at)
+{
+    return swizzled<64, 8, 8>(at % ROW / 64 * (64 * ROWS) + at / ROW * 64 + at % 64);
+}
+
+#ifndef TCL_EMULATED
+// What this thread wrote to shared memory, tensor cores can read after the next barrier.
+__device__ __forceinline__ void fence_panels()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+#endif
+
+#ifndef TCL_EMULATED
+// Where a part of a panel is, as tensor cores read it: pieces of 128 bytes of rows, in which vectors
+// change places; LEADING bytes from those of 64 numbers to the next ones, STRIDE bytes for 8 rows.
+template <int LEADING, int STRIDE>
+__device__ __forceinline__ unsigned long long panel_part(const void *part)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(part);
+    return (at >> 4 & 0x3fff) | (unsigned long long)(LEADING >> 4) << 16
+        | (unsigned long long)(STRIDE >> 4) << 32 | 1ull << 62;
+}
+#endif
+
+#ifndef TCL_EMULATED
+// Before the products of a warpgroup that others do not follow: its sums are where they belong.
+__device__ __forceinline__ void begin_products()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+#endif
+
+#ifndef TCL_EMULATED
+// The products since the last call are a group.
+__device__ __forceinline__ void commit_products()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+#endif
+
+#ifndef TCL_EMULATED
+// Waits until at most the latest group of products is not added up yet.
+__device__ __forceinline__ void wait_for_earlier_products()
+{
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+}
+#endif
+
+#ifndef TCL_EMULATED
+// Waits until all products are added up. The assemblers of CUDA 13.0 and 13.5 move reads of sums
+// before that, but not before a branch, which is never taken.
+template <int N> __device__ __forceinline__ void end_products(float (&sums)[N])
+{
+    unsigned int multiprocessor;
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+    if (multiprocessor == 0xffffffffu) asm volatile("trap;");
+#pragma unroll
+    for (int k = 0; k < N; ++k) asm volatile("" : "+f"(sums[k]) :: "memory");
+}
+#endif
+
+#ifndef TCL_EMULATED
+// Begins a product of 64 x 16 and 16 x $wide $what for the 64 x $wide sums of a warpgroup. Rows of
+// the parts go along the points that are summed up, or across them.
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void wgmma_m64n$widek16_$kind(
+    float (&d)[$each], unsigned long long a, unsigned long long b)
+{
+    asm volatile("{ .reg .pred sum; setp.ne.b32 sum, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n$widek16.f32.$kind.$kind {"
+        $numbers
+        "}, %$first, %$second, sum, 1, 1, %$third, %$fourth; }"
+        : $sums
+        : "l"(a), "l"(b), "n"(A_ACROSS), "n"(B_ACROSS) : "memory");
+}
+#endif
+
 #ifndef TCL_EMULATED
 // Reads $count matrices of 8 x 8 16-bit numbers from shared memory$how: each thread
 // gives the address of a row.

@@ -37,6 +37,18 @@ def _matrices(count: int, end: str) -> _Row:
     }
 
 
+def _wgmma(columns: int, kind: str, what: str) -> _Row:
+    """An instruction of warpgroups."""
+    each = columns // 2
+    rows = [range(k, min(k + 8, each)) for k in range(0, each, 8)]
+    numbers = ('"' + "".join(f"%{k}{', ' * (k + 1 < each)}" for k in row) + '"' for row in rows)
+    sums = (", ".join(f'"+f"(d[{k}])' for k in row) for row in rows)
+    names = ("first", "second", "third", "fourth")
+    after = {name: str(each + k) for k, name in enumerate(names)}
+    texts = {"numbers": "\n        ".join(numbers), "sums": ",\n          ".join(sums)}
+    return {"wide": str(columns), "kind": kind, "what": what, "each": str(each)} | after | texts
+
+
 _BESSEL: tuple[_Row, ...] = (
     {
         "order": "0",
@@ -67,6 +79,11 @@ _ROWS: Mapping[str, Sequence[_Row]] = {
     "$shape": [
         dict(zip(("shape", "depth", "kind", "what"), row.split(), strict=True))
         for row in ("16_f16 16 f16 float16", "16_bf16 16 bf16 bfloat16", "8_tf32 8 tf32 tf32")
+    ],
+    "$wide": [
+        _wgmma(columns, *names)
+        for columns in (64, 128, 256)
+        for names in (("f16", "float16"), ("bf16", "bfloat16"))
     ],
     "$form": [_matrices(count, end) for count in (2, 4) for end in ("", "_trans")],
 }

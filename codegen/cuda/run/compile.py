@@ -77,7 +77,7 @@ def compile_cubin(module: CudaModule, profile: GpuProfile) -> Cubin:
 
 def _assembled(module: CudaModule, source: str, profile: GpuProfile) -> Cubin:
     """Machine code of a module by this source."""
-    code, log = _survived(source, profile, profile.architecture, OPTIONS)
+    code, log = _survived(source, profile, _architecture(source, profile), OPTIONS)
     found = {entry.kernel: entry for entry in read_resources(log)}
     missing = [launch.name for launch in module.launches if launch.name not in found]
     if missing:
@@ -90,8 +90,13 @@ def ptx(source: str, profile: GpuProfile) -> str:
 
     Raises what ``compile_cubin`` raises.
     """
-    code, _ = _survived(source, profile, *_ahead(profile.architecture))
+    code, _ = _survived(source, profile, *_ahead(_architecture(source, profile)))
     return code.rstrip(b"\0").decode()
+
+
+def _architecture(source: str, profile: GpuProfile) -> str:
+    """What a source is compiled for: this architecture alone, where warpgroups multiply."""
+    return replace(profile, specific=profile.specific or "wgmma_m64" in source).architecture
 
 
 def _ahead(architecture: str) -> tuple[str, tuple[str, ...]]:

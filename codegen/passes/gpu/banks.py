@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcl.codegen.common.warps import SLAB_TURN
 from tcl.codegen.devices.banks import BANKS, VECTOR, matrix_wavefronts, swizzled, wavefronts
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import row_of, row_pieces
@@ -33,6 +34,8 @@ def padded(
     16 bytes to rows with some room take 2.6 times as many wavefronts, and read 1.5 times as many
     sectors (measured on an H100)."""
     plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=VECTOR)
+    if any(f.by_warpgroup for f in folds.registers):
+        return replace(plain, base=SLAB_TURN, swizzle=extents[-1] * plain.itemsize, slabs=True)
     if len(extents) < 2:
         return plain
     if extents[-1] == 1:  # the rows are those of the axis before

@@ -9,7 +9,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest
-from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
+from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_folds, why_no_mma
 from tcl.codegen.passes.gpu.numbering import Numbering, thread_order
 from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
 from tcl.common.dataclass import dataclass
@@ -111,7 +111,9 @@ class Bind:
         if self.mma and (reason := why_no_mma(nest, self.mma, sizes, self.profile)):
             return f"mma: nest {nest.name}: {reason}"
         threads = math.prod(count for _, count, _ in sizes.values())
-        points = math.prod(width * held for width, _, held in sizes.values())
+        at_once = {nest.dims[k].name for k in self.mma[2:]}  # one point for tensor cores
+        written_out = [s for name, s in sizes.items() if name not in at_once]
+        points = math.prod(width * held for width, _, held in written_out)
         of_results = (sizes[d.name] for d in nest.dims if not d.reduction)
         results = math.prod(width * held for width, _, held in of_results)
         most = self.profile.threads_per_block
@@ -164,7 +166,7 @@ class BlockFolds:
         for dim in dims:
             width, count, held = sizes[dim]
             if dim in roles:
-                folds = mma_folds(dim, roles[dim], count, held, mma_depth(nest.point.value))
+                folds = mma_folds(dim, roles[dim], count, held)
                 threads += [f for f in folds if f.level in THREADS]
                 registers += [f for f in folds if f.level not in THREADS]
             else:

@@ -179,7 +179,8 @@ def _panels(program: ir.Program, nests: Iterable[ir.Nest]) -> tuple[tuple[ir.Pan
     offset = 0
     for nest, c in ((n, c) for n in nests for c in n.staged):
         name, source = c.panel.tensor, c.source.ref
-        size = panel_bytes(program.tensor(name).layout)
+        layout = program.tensor(name).layout
+        size, offset = panel_bytes(layout), -(-offset // layout.base) * layout.base
         affine = (s for s in source.subscripts if isinstance(s, ir.Affine))
         ends = tuple(dim for s in affine if (dim := moving(nest, s)) is not None)
         found.append(ir.Panel(name, source.tensor, _fill_of(c).name, offset, size, ends))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from tcl.codegen.common.warps import WARPGROUP_DEPTH
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import factors
@@ -52,7 +53,13 @@ def why_not_fed(
         panel = panels.get(load.ref)
         if panel is None:
             return f"mma: nest {nest.name}: {load.ref.tensor} is not staged"
-        if load.type != FLOAT32 and not _in_rows(panel, {nest.dims[k].name for k in mma}, folds):
+        if panel.layout.slabs:
+            if not _as_warpgroups_read(panel, nest, mma, folds):
+                return (
+                    f"mma: nest {nest.name}: the panel of {load.ref.tensor} does not have "
+                    f"{WARPGROUP_DEPTH} points of the reduction and those of one other dimension"
+                )
+        elif load.type != FLOAT32 and not _in_rows(panel, {nest.dims[k].name for k in mma}, folds):
             return (
                 f"mma: nest {nest.name}: rows of {load.ref.tensor} in shared memory do not "
                 f"begin at multiples of {_ROW} bytes"
@@ -66,6 +73,24 @@ def why_not_fed(
                 f"mma: nest {nest.name}: no axis of {load.ref.tensor} depends on {reduction} alone"
             )
     return None
+
+
+def _as_warpgroups_read(
+    panel: Footprint, nest: ir.Nest, mma: Sequence[int], folds: BlockFolds
+) -> bool:
+    """Whether a panel is a matrix with the points of the reduction that are added up at once and
+    those that a block has of rows or columns, either of them in order."""
+    layout, steps = panel.layout, steps_of(panel.layout, panel.axes)
+    size, depth = layout.itemsize, nest.dims[mma[2]].name
+    points = dict.fromkeys(steps, 1)
+    for fold in (*folds.threads, *folds.registers, *folds.lanes):
+        if fold.dim in points:
+            points[fold.dim] *= fold.count
+    others = [name for name in points if points[name] > 1 and name != depth]
+    if panel.first or len(others) != 1 or layout.elements != points[others[0]] * WARPGROUP_DEPTH:
+        return False
+    ways = (size, size * points[others[0]]), (size * WARPGROUP_DEPTH, size)
+    return (steps[depth], steps[others[0]]) in (ways[0][::-1], ways[1][::-1])
 
 
 def _in_rows(panel: Footprint, dims: Collection[str], folds: BlockFolds) -> bool:

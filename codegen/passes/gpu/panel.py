@@ -95,7 +95,8 @@ def panel_bytes(layout: ir.Layout) -> int:
     size = layout.itemsize
     for count, stride in zip(layout.extents, layout.strides, strict=True):
         size = max(size, count * stride)
-    return -(-size // SHARED_LINE) * SHARED_LINE
+    unit = max(SHARED_LINE, layout.base)
+    return -(-size // unit) * unit
 
 
 def uniform_dims(

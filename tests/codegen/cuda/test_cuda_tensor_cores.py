@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_checks import DEVICES, Array, Case, Work, case_of, check_cases, why_not, work_of_text
+from cuda_checks import DEVICES, Case, case_of, check_cases, why_not
 from cuda_modules import needs_nvrtc
-from program_builder import numpy_type
 from sampling import swept
+from tensor_products import FORMS, accepted, work
 
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.banks import matrix_wavefronts, swizzled
-from tcl.codegen.devices.gpu import H200
+from tcl.codegen.devices.gpu import A100, H200
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
@@ -27,38 +27,7 @@ from tcl.common.errors import OptionsError
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)
 
-RNG = np.random.default_rng(17)
 DEPTH = {"float16": 16, "bfloat16": 16, "float32": 8}
-
-FORMS = {
-    "plain": ("M, K", "K, N"),
-    "first turned": ("K, M", "K, N"),
-    "second turned": ("M, K", "N, K"),
-    "both turned": ("K, M", "N, K"),
-}
-
-
-def work(form: str, type_: str, sizes: tuple[int, int, int], *, epilogue: bool = False) -> Work:
-    """A product of small integers, whose sums are exact: with the first factor on the left if its
-    rows are even in number, so that both orders are taken."""
-    extents = dict(zip("MNK", sizes, strict=True))
-    factors = []
-    for name, dims in zip("AB", FORMS[form], strict=True):
-        read = f"{name}({dims.lower()})"
-        factors.append(read if type_ == "float32" else f"float32({read})")
-    text = " * ".join(factors if sizes[0] % 2 == 0 else factors[::-1])
-    after = "D(m, n) = fmax(C(m, n), 0.0) + 1" if epilogue else ""
-    a, b = FORMS[form]
-    source = (
-        f"def f({type_}({a}) A, {type_}({b}) B) -> (C{', D' if epilogue else ''}) {{\n"
-        f"    C(m, n) +=! {text}\n    {after}\n}}"
-    )
-    shapes = ([extents[d] for d in dims.split(", ")] for dims in FORMS[form])
-    return work_of_text(source, *(numbers(type_, *shape) for shape in shapes))
-
-
-def numbers(type_: str, *shape: int) -> Array:
-    return np.asarray(RNG.integers(-4, 5, shape)).astype(numpy_type(type_))
 
 
 def drawn(rng: random.Random, type_: str) -> NestOptions:
@@ -90,15 +59,6 @@ def cases(type_: str, seeds: range) -> Iterator[Case]:
         options = next((o for o in tries if accepted(one, o)), None)
         if options is not None:
             yield case_of(one, options, title=f"{m}x{n}x{k} ")
-
-
-def accepted(one: Work, options: MappingOptions) -> bool:
-    """Whether the panels and registers fit."""
-    try:
-        schedule(one.sized, options, H200)
-    except OptionsError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("type_", DEPTH)
@@ -156,7 +116,7 @@ def test_sixteen_bit_products_use_tensor_cores_by_default(type_: str) -> None:
 
 def test_split_products_use_tensor_cores_by_default() -> None:
     one = work("plain", "bfloat16", (128, 4096, 4096))
-    (options, _) = plan(one.sized, MappingOptions("mlp"), H200).options.values()
+    (options, _) = plan(one.sized, MappingOptions("mlp"), A100).options.values()
     assert options.mma == (1, 2, 3)
 
 

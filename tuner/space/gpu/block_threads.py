@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tcl.codegen.common.warps import WARPGROUP_DEPTH
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.knobs import Knob, Value
-from tcl.codegen.passes.gpu.mma_shape import Sizes, mma_depth
+from tcl.codegen.passes.gpu.mma_shape import Sizes, mma_depth, why_no_blocks_of_warpgroups
 from tcl.tuner.space.gpu.encode import longest
 
 _REGISTER = (1, 2, 4, 8, 16)
@@ -180,16 +181,23 @@ class Divider:
 
     def _of_cores(self, values: Mapping[str, Value]) -> dict[str, tuple[int, int, int]]:
         """They have so many threads along rows and columns at least, and none along others; they
-        fix what is held along the reduction, and hold at least two along rows."""
+        fix what is held along the reduction, and hold at least two along rows. Where the default
+        is by warpgroups, so is whatever can be."""
         rows, columns, reduction = self.cores
-        found = {self.nest.dims[reduction].name: (1, 1, mma_depth(self.nest.point.value))}
+        found, depth = dict[str, tuple[int, int, int]](), mma_depth(self.nest.point.value)
         for each in self.dims:
             threads, held = value_of(values, each.threads), value_of(values, each.register)
             if each.position == rows:
                 found[each.dim.name] = 1, max(threads, _OF_WARP[0]), max(held, 2)
             elif each.position == columns:
                 found[each.dim.name] = 2, max(threads, _OF_WARP[1]), held
-        return found
+            elif each.position == reduction and each.register.default == WARPGROUP_DEPTH:
+                depth = WARPGROUP_DEPTH
+        dims = self.nest.dims
+        sides = (found.get(dims[k].name, (1, 1, 1)) for k in (rows, columns))
+        if depth == WARPGROUP_DEPTH and why_no_blocks_of_warpgroups(*sides):
+            depth = mma_depth(self.nest.point.value)
+        return found | {dims[reduction].name: (1, 1, depth)}
 
     def _threads(
         self, values: Mapping[str, Value], lanes: Mapping[str, int], extents: Mapping[str, int]
