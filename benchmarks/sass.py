@@ -53,6 +53,8 @@ class Instruction:
     operands: tuple[str, ...]
     target: int | None = None
     """Of a branch: the number of the instruction."""
+    reused: frozenset[int] = frozenset()
+    """Operands that the next instruction finds in its place without reading them."""
 
     @property
     def base(self) -> str:
@@ -118,8 +120,11 @@ def parsed(text: str) -> tuple[Instruction, ...]:
     made = []
     for guard, name, rest in lines:
         jump = _TARGET.search(rest)
-        operands = tuple(o.strip().replace(".reuse", "") for o in rest.split(",") if o.strip())
-        made.append(Instruction(guard, name, operands, labels.get(jump[1]) if jump else None))
+        parts = [o.strip() for o in rest.split(",") if o.strip()]
+        reused = frozenset(k for k, o in enumerate(parts) if ".reuse" in o)
+        operands = tuple([o.replace(".reuse", "") for o in parts])
+        target = labels.get(jump[1]) if jump else None
+        made.append(Instruction(guard, name, operands, target, reused))
     return tuple(made)
 
 

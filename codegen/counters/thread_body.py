@@ -22,7 +22,7 @@ from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
-from tcl.codegen.loopir.fragments import Fragment, fragments
+from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.walk import children, values_in, walk
@@ -36,6 +36,8 @@ _WORTH = 8
 """Points, or instructions where something is stored, from which on a branch leads around them."""
 _AROUND, _SUNK = 3, 4
 """For a branch around a store, and for its address, which is computed behind the branch."""
+_ROWS = 4
+"""Of rows that are read one after the other, those that registers have at a time."""
 _CONSTANTS = 2
 """For what an exponential or a division by a constant multiplies by: once."""
 
@@ -85,8 +87,12 @@ def _body(
     for fragment in found:
         _read_fragment(record, fragment, place)
     kept = {s.value for s in parts if isinstance(s, ir.Accumulate) and s.op == "="}
+    row = row_loop(geometry, loops, parts, found)
     words = (
-        math.prod(f.count for f in x.over) * x.length * x.load.type.bits / 32
+        math.prod(min(f.count, _ROWS) if f == row else f.count for f in x.over)
+        * x.length
+        * x.load.type.bits
+        / 32
         for x in found
         if x.load not in kept
     )

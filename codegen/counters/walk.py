@@ -140,7 +140,7 @@ def _loops(record: Record, statement: ir.Statement, place: Place) -> None:
         case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
             _loops(record, body, place)
         case ir.For(loop=loop, body=body, pause=pause) if loop.kind is ir.Kind.SERIAL:
-            times = written_out(statement)
+            times = written_out(statement, record.geometry)
             _loops(record, body, record.serial(loop.fold, place, pause, times))
         case ir.For():
             record_thread_body(record, *chain(statement), place)
@@ -164,8 +164,9 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
     within = record.serial(pipeline.loop.fold, place, pipeline.pause)
     ahead = pipeline.copies_ahead if asynchronous else 1
     count = record.geometry.iterations(pipeline.loop.fold)
-    loop, known = long(pipeline, count), tiles_written_out(pipeline, count) > 1
-    of_turn, of_fill = (TURN_COUNTED, FILL_COUNTED) if counts_buffers(pipeline) else (TURN, FILL)
+    loop, known = long(pipeline, count), tiles_written_out(pipeline, count, record.geometry) > 1
+    counted = counts_buffers(pipeline, record.geometry)
+    of_turn, of_fill = (TURN_COUNTED, FILL_COUNTED) if counted else (TURN, FILL)
     turn = (TURN_KNOWN if known else of_turn) * (loop and count > pipeline.buffers)
     record.compute(within, {"barrier": 1, "integer": turn})
     # The first ones are filled before; all of these take about as much as one in the loop.

@@ -8,7 +8,7 @@ from places import ROOT
 if not (ROOT / "README.md").exists():
     pytest.skip("runs in the source tree only", allow_module_level=True)
 
-from benchmarks import instructions, sass
+from benchmarks import instructions, machine_code, sass
 
 _LOOP = """
         /*0000*/                   S2R R0, SR_TID.X ;
@@ -96,3 +96,16 @@ def test_all_threads_of_a_last_block_go_on() -> None:
     assert found["ATOMG.E.INC.STRONG.GPU"] == 32
     assert found["STG.E"] == 8 * 2
     assert sass.executed(sass.parsed(_LAST), 32, 64, 0)["STG.E"] == 0
+
+
+def test_registers_are_read_from_two_banks() -> None:
+    """R4 and R6 lie in one, R5 in the other; what is reused is not read again, in its place alone,
+    and by the next instruction alone."""
+    text = """
+        /*0000*/                   FFMA R0, R4.reuse, R6, R8 ;
+        /*0010*/                   FFMA R1, R4, R5, R8 ;
+        /*0020*/                   FFMA R2, R4.reuse, R5, R9 ;
+        /*0030*/                   IADD3 R3, R4, R6, R8 ;
+        /*0040*/                   FFMA R2, R5, R4.reuse, -R9 ;
+        /*0050*/                   FFMA R2, R7, 2, R9 ;"""
+    assert machine_code.bank_cycles(sass.parsed(text)) == (3 + 1 + 2 + 2 + 2) / 5

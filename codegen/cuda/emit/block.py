@@ -19,7 +19,7 @@ from tcl.codegen.cuda.emit.writer import Accumulators, Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import combined_of
 from tcl.codegen.loopir.guards import guarded
-from tcl.codegen.loopir.unrolling import MANY, written_out
+from tcl.codegen.loopir.unrolling import MANY, by_rows, written_out
 from tcl.codegen.loopir.walk import alone, chain, uniform
 from tcl.grammar.sizes.varying import Size
 
@@ -128,10 +128,10 @@ class BlockWriter:
         write_thread_body(self.writer, loops, body, dims, scope)
 
     def _unroll(self, loop: ir.For) -> str:
-        """The line before a loop of one thread that lets it be written out, or some of its
-        iterations; empty for a loop that stays."""
-        times, count = written_out(loop), loop.loop.fold.count
+        """The line before a loop of one thread that says how many of its iterations are written
+        out; empty where that is left to compilers."""
+        times, count = written_out(loop, self.geometry), loop.loop.fold.count
         if times < 2:
-            return ""
+            return "#pragma unroll 1" if by_rows(loop.body, self.geometry) else ""
         whole = loop.pause is None and not isinstance(count, Size) and times == count
         return "#pragma unroll" + ("" if whole else f" {times}")

@@ -101,7 +101,7 @@ class _Pipeline:
     def _counted_buffers(self) -> tuple[str, ...]:
         """Variables that have the buffer that is read and the one that is filled; empty for a loop
         that does not count these."""
-        if not counts_buffers(self.pipeline):
+        if not counts_buffers(self.pipeline, self.fills.writer.geometry):
             return ()
         names = tuple(self.fills.writer.names.new(n) for n in ("reading", "filling"))
         self.fills.lines.add(f"int {names[0]} = 0, {names[1]} = {self.pipeline.copies_ahead};")
@@ -176,7 +176,8 @@ class _Pipeline:
         """Inside of the loop; as many iterations as there are buffers are written out, where that
         makes all addresses in these constants."""
         fold, pause, threads = self.pipeline.loop.fold, self.pipeline.pause, self.fills.threads
-        each = tiles_written_out(self.pipeline, representative(self.count))
+        geometry = self.fills.writer.geometry
+        each = tiles_written_out(self.pipeline, representative(self.count), geometry)
         if each == 1:
             with threads.serial(fold, scope, pause) as inner:
                 yield inner

@@ -15,7 +15,7 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.fragments import Fragment, fragments
+from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.terms import guard
 from tcl.grammar.sizes.varying import provably_at_least, provably_divides
@@ -79,26 +79,51 @@ class _Body:
         return not provably_divides(lane.count, self.geometry.dims[lane.dim].extent)
 
     def write(self, scope: CudaScope) -> None:
-        """What is read, then the loops."""
+        """What is read, then the loops; rows of an operand are read each where it is used."""
         writer, lane = self.writer, self.lane
-        read = {
-            f: read_fragment(f, writer, scope)
-            for f in fragments(self.geometry, self.loops, self.body)
-        }
-        known = {f.load.ref for f in read}
-        fixed = [x.fold for x in self.loops if x.fold != lane]
-        with writer.unrolled(fixed, scope) as inner:
-            inner = writer.complete(inner, self.body, lane, known)
-            outside = [d for d in self.guarded if lane is None or d != lane.dim]
-            if lane is not None and lane.dim in self.guarded and not self.partial:
-                outside.append(lane.dim)
-                inner = inner.with_fold(lane, "0")
-            with writer.guard(outside, inner):
-                within = [d for d in self.guarded if d not in outside]
-                self._lanes(within, inner, read)
+        found = fragments(self.geometry, self.loops, self.body)
+        row = row_loop(self.geometry, self.loops, self.body, found)
+        read = {f: read_fragment(f, writer, scope) for f in found if row not in f.over}
+        fixed = [x.fold for x in self.loops if x.fold not in (lane, row)]
+        if row is None:
+            with writer.unrolled(fixed, scope) as inner:
+                self._points(inner, read)
+            return
+        for statement in self.body:
+            assert isinstance(statement, ir.Accumulate)  # as ``row_loop`` has seen
+            writer.accumulators[statement.name].of_rows = True
+        summed = [f for f in fixed if self.geometry.dims[f.dim].reduction]
+        results = [f for f in fixed if f not in summed]
+        with writer.unrolled([row], scope) as outer:
+            for f in found:
+                if row in f.over:
+                    own = replace(f, over=tuple([x for x in f.over if x != row]))
+                    read[own] = read_fragment(own, writer, outer)
+            turn = iteration(row, outer)
+            with (
+                writer.unrolled(summed, outer) as around,
+                writer.unrolled(results, around, turn=turn) as inner,
+            ):
+                self._points(inner, read, turn)
+
+    def _points(self, scope: CudaScope, read: Mapping[Fragment, str], turn: str = "") -> None:
+        """The statements of some points, in lanes if there are any."""
+        writer, lane = self.writer, self.lane
+        inner = writer.complete(scope, self.body, lane, {f.load.ref for f in read})
+        outside = [d for d in self.guarded if lane is None or d != lane.dim]
+        if lane is not None and lane.dim in self.guarded and not self.partial:
+            outside.append(lane.dim)
+            inner = inner.with_fold(lane, "0")
+        with writer.guard(outside, inner):
+            within = [d for d in self.guarded if d not in outside]
+            self._lanes(within, inner, read, turn)
 
     def _lanes(
-        self, guarded: Sequence[str], scope: CudaScope, read: Mapping[Fragment, str]
+        self,
+        guarded: Sequence[str],
+        scope: CudaScope,
+        read: Mapping[Fragment, str],
+        turn: str,
     ) -> None:
         """The statements, in lanes if there are any."""
         writer, lane = self.writer, self.lane
@@ -110,7 +135,7 @@ class _Body:
         for ref, (name, _) in gathered.items():
             type_ = writer.memory.element_type(ref.tensor)
             writer.lines.add(f"{type_} {name}[{lane.count}];")
-        with writer.unrolled([lane], scope) as inner:
+        with writer.unrolled([lane], scope, turn=turn) as inner:
             known = {*(f.load.ref for f in read), *gathered}
             inner = self._with(read, writer.complete(inner, self.body, None, known))
             number = iteration(lane, inner)

@@ -31,6 +31,8 @@ class Accumulators:
     """Of the block, in whose memory they lie; 0 for registers."""
     together: int = 1
     """Neighbours that are one access in that memory."""
+    of_rows: bool = False
+    """Whether these are sums along rows that are read one after the other (``row_loop``)."""
 
     def element(self, number: str) -> str:
         """The one of this number, over all folds."""
@@ -84,7 +86,11 @@ class Writer:
 
         def variable(one: ir.Variable) -> str:
             if one.name in self.accumulators:
-                return self.accumulator(one.name, scope)
+                own = self.accumulator(one.name, scope)
+                if not self.accumulators[one.name].of_rows:
+                    return own
+                self.used.add("detached")
+                return f"detached({own})"
             return scope.variables[one.name]
 
         def combined(one: ir.Combined) -> str:
@@ -106,23 +112,28 @@ class Writer:
 
     @contextmanager
     def unrolled(
-        self, folds: Sequence[ir.Fold], scope: CudaScope, width: int = 1
+        self, folds: Sequence[ir.Fold], scope: CudaScope, width: int = 1, turn: str = ""
     ) -> Iterator[CudaScope]:
-        """Inside of loops that are written out; the innermost one takes steps of ``width``."""
+        """Inside of loops that are written out; the innermost one takes steps of ``width``. They
+        go backwards where ``turn`` is odd."""
         with self.lines.nested():
             for k, fold in enumerate(folds, 1):
-                scope = self._enter(fold, scope, width if k == len(folds) else 1)
+                scope = self._enter(fold, scope, width if k == len(folds) else 1, turn)
             yield scope
 
-    def _enter(self, fold: ir.Fold, scope: CudaScope, width: int) -> CudaScope:
+    def _enter(self, fold: ir.Fold, scope: CudaScope, width: int, turn: str = "") -> CudaScope:
         """Opens a loop that is written out."""
         count = self.geometry.iterations(fold)
         if count == width:
             return scope.with_fold(fold, "0")
         name = self.names.name_of(f"iteration {fold.name}", fold.name.partition(".")[2])
-        further = f"++{name}" if width == 1 else f"{name} += {width}"
+        step = self.names.name_of(f"turn {fold.name}", f"{name}_turn") if turn else name
+        further = f"++{step}" if width == 1 else f"{step} += {width}"
         self.lines.add("#pragma unroll", margin=True)
-        self.lines.open(f"for (int {name} = 0; {name} < {count}; {further}) {{")
+        self.lines.open(f"for (int {step} = 0; {step} < {count}; {further}) {{")
+        if turn:
+            number = f"{turn} % 2 ? {count - 1} - {step} : {step}"
+            self.lines.add(f"const {self.integer} {name} = {number};")
         return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
 
     def complete(

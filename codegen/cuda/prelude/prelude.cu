@@ -462,6 +462,13 @@ __device__ __forceinline__ void copy(T *to, const T *from, bool there)
     *reinterpret_cast<vector<T, N> *>(to) = all;
 }
 
+// A sum as it is stored, in another register. Vectors are stored from neighbouring registers; sums
+// that lay in these would lie in the banks of operands that are read in vectors.
+__device__ __forceinline__ float detached(float x)
+{
+    return __uint_as_float(__float_as_uint(x) ^ threadIdx.x >> 20);
+}
+
 #ifndef TCL_EMULATED
 // Copies BYTES to shared memory without waiting; where they are not there, zeros. SHARED: other
 // blocks of the multiprocessor read the same, and find it in the first cache.

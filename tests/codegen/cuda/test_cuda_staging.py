@@ -78,6 +78,36 @@ def test_products_of_all_layouts_whose_threads_are_numbered_in_warps(type_: str)
     assert any("_row" in c.module.source for c in cases)
 
 
+def test_rows_along_a_sum_are_read_one_after_the_other() -> None:
+    """Where the other operand is read along the results: each row is read where it is used, and
+    results go forth along one row and back along the next, whole or not; sums are stored from
+    other registers. Few sums leave registers for all rows."""
+    texts = {
+        "C(m, n) +=! A(m, k) * B(k, n)": True,
+        "C(m, n) +=! A(m, k) * B(k, n)\n C(m, n) = max(C(m, n), 0) + B(0, n)": True,
+        "C(m, n) +=! exp(A(m, k)) * B(k, n)": True,
+        "C(m, n) +=! k < m ? A(m, k) * B(k, n) : 0": False,
+        "C(m, n) max=! A(m, k) * B(k, n)": False,
+    }
+    cases = []
+    for (body, whether), (rows, columns, depth) in product(
+        texts.items(), ((33, 52, 40), (7, 8, 36))
+    ):
+        text = f"def mm(float(M, K) A, float(K, N) B) -> (C) {{ {body} }}"
+        work = work_of_text(text, floats(rows, depth), floats(depth, columns))
+        for held, threads in (((16, 2, 4), (2, 4)), ((32, 1, 4), (1, 8)), ((5, 8, 4), (4, 1, 2))):
+            sizes = threads[0] * held[0], threads[1] * held[1] * 4
+            own = NestOptions(chunk=sizes, threads=threads, register=held, vectorize=(1, 4))
+            staged = NestOptions(stage=(2, 2), buffers=3, tile=(0, 0, 32)).over(own)
+            cases.append(case_of(work, MappingOptions().with_nest(0, staged)))
+            source = cases[-1].module.source
+            assert whether == ("detached(sum" in source) == (" % 2 ? 3 - n_lane" in source), body
+    few = NestOptions(register=(8, 2, 4), threads=(2, 4), chunk=(16, 32)).over(staged)
+    cases.append(case_of(work, MappingOptions().with_nest(0, few)))
+    assert "detached" not in cases[-1].module.source
+    check_cases(cases).none()
+
+
 def test_panels_that_end_a_sum_beside_infinite_factors() -> None:
     """The last part of a sum is shorter: beyond it, panels are zero, but not what else there is."""
     own = NestOptions(chunk=(16, 16), threads=(8, 4), vectorize=(1, 4), tile=(0, 0, 8), buffers=2)
