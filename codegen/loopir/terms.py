@@ -104,6 +104,19 @@ def dot_factors(value: ir.Value) -> tuple[ir.Value, ir.Value]:
     return taken(value.left), taken(value.right)
 
 
+def moved_byte(factor: ir.Value) -> ir.Load | None:
+    """What is read for a factor that is a byte of memory plus or minus 128, so that its highest bit
+    is the other one; None if the factor is something else."""
+    match factor:
+        case ir.Cast(operand=ir.Binary(op="+", left=value, right=ir.Const(value=128 | -128))):
+            while isinstance(value, ir.Cast) and value.type.is_integral and value.type.bits >= 8:
+                value = value.operand
+            bits = {value.type.bits, factor.type.bits}
+            if isinstance(value, ir.Load) and value.type.is_integral and bits == {8}:
+                return value
+    return None
+
+
 def taken(factor: ir.Value) -> ir.Value:
     """What an instruction takes of a factor: what is only then made wider."""
     return factor.operand if isinstance(factor, ir.Cast) else factor

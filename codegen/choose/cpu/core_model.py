@@ -184,7 +184,12 @@ class Core:
             for d in self.nest.dims
         )
         reads = (
-            access.in_words(products.dim, products.depth, load.ref in products.in_place)
+            access.in_words(
+                products.dim,
+                products.depth,
+                load.ref in products.in_place
+                or (load.ref in products.moved and not access.stageable),
+            )
             for access, load in zip(self.reads, operands(self.nest.point), strict=True)
         )
         return replace(

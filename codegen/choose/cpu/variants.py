@@ -18,7 +18,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.cost import decided, deciding_dims
-from tcl.codegen.loopir.terms import dot_factors, guard
+from tcl.codegen.loopir.terms import dot_factors, guard, moved_byte
 from tcl.codegen.loopir.walk import walk
 from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.dot import Products, depths, products_of
@@ -36,7 +36,9 @@ class DotProducts:
     depth: int
     fragment: Fragment
     in_place: frozenset[ir.TensorRef]
-    """Operands that the instruction takes as they are ..."""
+    """Operands that the instruction takes as they are, ..."""
+    moved: frozenset[ir.TensorRef]
+    """those of which it takes words with other highest bits, which copies have already ..."""
     lanes: frozenset[str]
     """... if the lanes are of one of these dimensions: where a factor has to be moved, that is the
     one which all lanes share."""
@@ -64,6 +66,7 @@ def dot_products(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iter
         for products, lanes in found.items():
             factors = dot_factors(products.value)
             reads = [f for f in factors if isinstance(f, ir.Load)]
+            moved = frozenset(x.ref for x in map(moved_byte, factors) if x is not None)
 
             def fits(
                 dim: ir.Dim, depth: int = depth, reads: list[ir.Load] = reads
@@ -74,7 +77,9 @@ def dot_products(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iter
 
             best = max(able, key=fits)
             in_place = frozenset(x.ref for x in reads)
-            yield DotProducts(best.name, depth, products.fragment, in_place, frozenset(lanes))
+            yield DotProducts(
+                best.name, depth, products.fragment, in_place, moved, frozenset(lanes)
+            )
 
 
 _FILLED = 0.9

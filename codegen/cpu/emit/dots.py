@@ -18,12 +18,14 @@ from tcl.codegen.cpu.llvm.convert import to_memory
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Form, Fragment, fragment_of
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.terms import dot_factors
+from tcl.codegen.loopir.terms import dot_factors, moved_byte
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import ScalarType
 
 _WORD = 32
 """Bits of a word."""
+_HIGHEST = 0x80808080
+"""The highest bits of the bytes of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,14 @@ class Dots:
     def _words(self, value: ir.Value, fold: ir.Fold, scope: Scope) -> Val:
         """A value at all points, in the words of all lanes, or in one that all lanes share."""
         b, bits, points = self.b, _WORD // fold.count, _span(fold, scope)
-        if isinstance(value, ir.Load) and self.memory.may_read_words(value, fold, points):
-            words = self.memory.load_words(value, scope.moved({}, {fold.name: At()}))
+        moved = moved_byte(value)
+        load = moved if moved is not None else value
+        if isinstance(load, ir.Load) and self.memory.may_read_words(load, fold, points):
+            words = self.memory.load_words(load, scope.moved({}, {fold.name: At()}))
             known = (1 << bits * points) - 1
-            return words if points == fold.count else b.binary("and", words, _word(known))
+            if points < fold.count:
+                words = b.binary("and", words, _word(known))
+            return words if moved is None else b.binary("xor", words, _word(_HIGHEST & known))
         words = _word(0)
         for k, at in enumerate(self._points(fold, scope)):
             part = self._bits(value, at)

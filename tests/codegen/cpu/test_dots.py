@@ -235,6 +235,16 @@ def test_options_name_operands_by_their_place(lane: int, staged: str) -> None:
     assert filled == staged
 
 
+@pytest.mark.parametrize("type_", ["int8", "uint8"])
+def test_the_factor_that_is_moved_is_read_as_words(type_: str) -> None:
+    """128 more or less is another highest bit: nothing is put together byte by byte."""
+    options = MappingOptions().vectorize(16, 1).register(2, 1).dot(0, 0, 4).stage(-1, 0)
+    device = MACHINES["AVX512-VNNI"]
+    text = emit_program(schedule(of_types(type_, type_), options, device), device).text
+    assert re.search(rf"xor i32 %\w+, {0x80808080}", text)
+    assert "shl i32 %" not in text
+
+
 # What is chosen, and what is refused.
 
 SIZES = ((96, 96), (96, 96))
