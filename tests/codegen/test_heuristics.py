@@ -938,3 +938,18 @@ def test_the_same_nest_is_searched_once() -> None:
     found = register_tiles.fastest(one, one.nests[0], WIDE)
     assert register_tiles.fastest(other, other.nests[0], WIDE) is found
     assert register_tiles.fastest(one, one.nests[0], NARROW) is not found
+
+
+def plans(text: str, *shapes: tuple[int, ...]) -> list[NestOptions]:
+    """The choices for all nests, for one thread of a Zen 4."""
+    program = lower(sized(text, *shapes))
+    return list(plan_cpu(program, MappingOptions("mlp"), ZEN4).options.values())
+
+
+def test_nothing_is_asked_for_ahead_where_loops_leave_it_out() -> None:
+    band = "(j <= i && i - j < 48)"
+    text = """float(B, N, N) A, float(B, N) X) -> (Y) {{
+        Y(b, i) +=! {} ? A(b, i, j) * X(b, j) : 0 }}"""
+    shapes = (8, 384, 384), (8, 384)
+    assert plans(text.format("1 == 1"), *shapes)[0].prefetch
+    assert not plans(text.format(band), *shapes)[0].prefetch

@@ -96,6 +96,9 @@ class Core:
     whole: ir.Nest | None = None
     """... of this nest, of which it may be a chunk. (The loop over a reduction ends point by point,
     in tiles of all shapes about alike.)"""
+    within: tuple[frozenset[str], float] = frozenset(), 1.0
+    """The dimensions of all such bounds, those of reductions too, and the part of their points that
+    is within them."""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -157,10 +160,13 @@ class Core:
     ) -> Core:
         masked = device.has(MASKED_STORES)
         whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
+        within: tuple[frozenset[str], float] = frozenset(), 1.0
         if guard(nest.point.op, nest.point.value)[0] is None and cut_wholly(whole):
             reduced = {d.name for d in whole.dims if d.reduction}
             asked = cut_bounds(whole, (whole.point,))
             bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
+            named = {name for index, _ in asked for name, _ in index.terms}
+            within = frozenset(named), reached_share(whole, asked, {})
         return Core(
             nest,
             device,
@@ -174,6 +180,7 @@ class Core:
             cut=_cut_short(program, nest.name),
             bounds=bounds,
             whole=whole if bounds else None,
+            within=within,
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -207,6 +214,11 @@ class Core:
             return 1.0
         widths = {d: n * (self.lanes if d == lane else 1) for d, n in sizes.items()}
         return reached_share(self.whole, self.bounds, widths)
+
+    def touched(self, access: OperandAccess) -> float:
+        """The part of an operand that points within bounds read."""
+        dims, share = self.within
+        return share if dims <= access.strides.keys() else 1.0
 
     def group(self, dim: str) -> int:
         """Points of a dimension that one instruction adds up."""

@@ -56,10 +56,11 @@ def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> floa
     """Cycles in which an operand that nothing reads twice comes from memory, or from the last cache
     if that has ``kept`` it."""
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
-    if points > access.elements or access.whole <= core.device.l2_bytes:
+    touched = core.touched(access)
+    if points > access.elements or access.whole * touched <= core.device.l2_bytes:
         return 0.0
     rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(core.device)
-    return access.elements * access.itemsize / rate
+    return access.elements * access.itemsize * touched / rate
 
 
 def far_row_cycles(core: Core, access: OperandAccess, rows: int) -> float:

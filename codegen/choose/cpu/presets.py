@@ -24,6 +24,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
+from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, fusion_groups
@@ -86,16 +87,22 @@ class CpuPreset:
         stream = _not_kept(program, nest, self.device) and (
             lines or not _transposes(program, one, chosen)
         )
-        ahead = self.ahead.get(nest.name, ())
-        if self.device.reads_ahead and not stream:
-            ahead = not_by_itself(program, nest, ahead, chosen, self.device)
-            ahead = ahead or soon(program, nest, self.device)
-        ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
+        ahead = () if cut_wholly(nest) else self._ahead(program, nest, chosen, stream)
         ahead = selected_ahead(program, nest, ahead, chosen, self.device)
         peel = (stream or _wide_stores(program, one, chosen, self.device)) and (
             lines or _read_in_order(program, one, chosen)
         )
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
+
+    def _ahead(
+        self, program: ir.Program, nest: ir.Nest, chosen: NestOptions, stream: bool
+    ) -> tuple[int, ...]:
+        """Bytes ahead, per operand, of a nest that goes through all of its points."""
+        ahead = self.ahead.get(nest.name, ())
+        if self.device.reads_ahead and not stream:
+            ahead = not_by_itself(program, nest, ahead, chosen, self.device)
+            ahead = ahead or soon(program, nest, self.device)
+        return ahead or tiles_ahead(program, nest, chosen, self.device)
 
     def following(
         self, program: ir.Program, led: NestOptions, leader: ir.Nest, nest: ir.Nest
