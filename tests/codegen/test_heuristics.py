@@ -953,3 +953,16 @@ def test_nothing_is_asked_for_ahead_where_loops_leave_it_out() -> None:
     shapes = (8, 384, 384), (8, 384)
     assert plans(text.format("1 == 1"), *shapes)[0].prefetch
     assert not plans(text.format(band), *shapes)[0].prefetch
+
+
+def test_steps_of_a_window_are_not_divided() -> None:
+    text = "double(S, T) P) -> (M) { M(s, t) +=! P(s, t + k) where k in 0:20, t in 0:T - 19 }"
+    window, *_ = plans(text, (200, 1000))
+    assert not any(window.tile or ())
+
+
+def test_functions_of_what_all_lanes_share_are_called_for_vectors() -> None:
+    text = """float(N, P) X, float(N) E) -> (H) {
+        H(p, q) +=! X(n, p) * X(n, q) * expit(E(n)) * (1 - expit(E(n))) }"""
+    found = chosen(ZEN4, text, (3000, 24), (3000,))
+    assert found.stage == (-1, -1, 0)

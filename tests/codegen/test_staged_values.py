@@ -39,6 +39,7 @@ CASES = [
     (f"({A} + k)", B, "float", ("A", "B")),
     (f"fmax(0.0, {A}) * {B}", A, "float", ("A", "B")),
     (f"fmax(0.0, {A}) * {B}", f"fmax(0.0, {A})", "float", ("fmax(0.0, A)", "B")),
+    (f"exp({A}) * {B}", f"(1.0 - exp({A}))", "float", ("exp(A)", "B")),
     (f"fmax(0.0, {A})", f"fmax(0.0, {A})", "float", None),
     (f"fmin(2.0, 1.0 / ({A} * 0.0)) * {B}", f"fmin(2.0, 1.0 / ({A} * -0.0))", "float", ("A", "B")),
     (f"float({A})", B, "int8", ("A", "B")),  # a copy of floats would be larger

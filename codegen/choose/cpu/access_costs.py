@@ -219,6 +219,10 @@ class OperandAccess:
         different = {places[k * lanes : (k + 1) * lanes] for k in range(size)}
         return len(different) * self.count({d: n for d, n in sizes.items() if d != lane})
 
+    def is_window(self, dims: Mapping[str, ir.Dim]) -> bool:
+        """Whether several points of its dimensions, which are some of these, read the same."""
+        return math.prod(dims[name].extent for name in self.strides) > self.elements
+
     def moves_together(self, dim: str, row: str) -> bool:
         """Whether points along both dimensions, such as rows of a window and of results, come to
         the same elements."""

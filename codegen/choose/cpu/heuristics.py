@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tcl.codegen.choose.cpu.access_costs import PAGE
+from tcl.codegen.choose.cpu.access_costs import LARGEST, PAGE, OperandAccess
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.memory_reads import surely_cached
@@ -24,7 +24,7 @@ from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, ho
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.shared_values import computed_before
 from tcl.codegen.passes.cpu.skip import unguarded
-from tcl.codegen.passes.cpu.stage import natural_level
+from tcl.codegen.passes.cpu.stage import made_of, natural_level
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
 _WORTH_TILING = 32
@@ -316,6 +316,8 @@ def _streamed(
         steps = 2 * STREAMS
     if nest.dims[first].extent <= 2 * most or nest.point.type.compute != nest.point.type:
         return (), (), inner
+    if any(a.is_window(core.dims) for a in core.reads):
+        return (), (), inner  # its steps read the same lines
     tile = [0] * len(nest.dims)
     tile[first] = steps
     return tuple(tile), _unless_natural((*reductions, *others, lane)), inner
@@ -356,6 +358,13 @@ def _converted_once(core: Core, lane: str | None, sizes: Mapping[str, int]) -> t
     return levels if any(level >= 0 for level in levels) else ()
 
 
+def _calls_for_one(core: Core, load: ir.Load, access: OperandAccess) -> bool:
+    """Whether the nest calls functions of an operand that all lanes share, for one element at a
+    time: for a panel, they are called for vectors."""
+    called = core.called and long_calls(made_of(core.nest.point, load))
+    return bool(called) and core.lanes <= access.elements <= LARGEST
+
+
 def _panels(
     core: Core,
     lane: str | None,
@@ -377,7 +386,8 @@ def _panels(
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
-            levels.append(0 if far or (worth and converted) else -1)
+            called = access.stageable and _calls_for_one(core, load, access)
+            levels.append(0 if far or called or (worth and converted) else -1)
         elif far or (worth and (tile or access.has_gaps or converted)):
             levels.append(natural_level(tiles, load.ref))
         else:

@@ -55,9 +55,8 @@ def memory_rate(device: CpuProfile) -> float:
 def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> float:
     """Cycles in which an operand that nothing reads twice comes from memory, or from the last cache
     if that has ``kept`` it."""
-    points = math.prod(core.nest.dim(name).extent for name in access.strides)
     touched = core.touched(access)
-    if points > access.elements or access.whole * touched <= core.device.l2_bytes:
+    if access.is_window(core.dims) or access.whole * touched <= core.device.l2_bytes:
         return 0.0
     rate = CACHE_BYTES_PER_CYCLE if kept else memory_rate(core.device)
     return access.elements * access.itemsize * touched / rate

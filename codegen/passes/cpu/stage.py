@@ -205,15 +205,15 @@ def copied_of(nest: ir.Nest, load: ir.Load) -> ir.Value:
 
 def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
     """The largest value that a point makes of an operand alone, wherever it reads it: what is
-    copied, so that what reads the copy need not compute it. It is no wider than the operand."""
+    copied, so that what reads the copy need not compute it. It is no wider than the operand. Of
+    ``exp(x) * (1 - exp(x))``, that is ``exp(x)``."""
     found: list[ir.Value] = []
     for value in values_of(point):
         if _maker(value, load, found) == _OPERAND:
             found.append(value)
-    value = found[0] if found else load
-    alike = all(other == value for other in found) and not value.type.is_bool
+    value = next((v for v in found if all(v in walk(other) for other in found)), load)
     narrow = value.type.compute.bits <= load.type.compute.bits
-    return value if alike and narrow else load
+    return value if narrow and not value.type.is_bool else load
 
 
 _NOTHING, _OPERAND, _MORE = range(3)
