@@ -946,6 +946,20 @@ def plans(text: str, *shapes: tuple[int, ...]) -> list[NestOptions]:
     return list(plan_cpu(program, MappingOptions("mlp"), ZEN4).options.values())
 
 
+EDGES = """uint8(H, W) I) -> (A{}) {{
+    A(y, x) = int16(I(y, x)) - I(y + 1, x + 1) where y in 0:H - 1, x in 0:W - 1
+    {} }}"""
+
+
+def test_rows_share_what_nests_in_the_same_loops_read() -> None:
+    other = "B(y, x) = int16(I(y + 1, x)) - I(y, x + 1) where y in 0:H - 1, x in 0:W - 1"
+    alone, *_ = plans(EDGES.format("", ""), (480, 640))
+    first, second = plans(EDGES.format(", B", other), (480, 640))
+    assert not any(alone.register or ()), "they read nothing twice"
+    assert (first.register or ())[0] > 1
+    assert first.register == second.register
+
+
 def test_nothing_is_asked_for_ahead_where_loops_leave_it_out() -> None:
     band = "(j <= i && i - j < 48)"
     text = """float(B, N, N) A, float(B, N) X) -> (Y) {{

@@ -25,13 +25,18 @@ from tcl.codegen.choose.cpu.access_costs import (
     OperandAccess,
     access_of,
 )
-from tcl.codegen.choose.cpu.costs import ACCUMULATOR_LATENCY_CYCLES, EXTREME_LATENCY_CYCLES
+from tcl.codegen.choose.cpu.costs import (
+    ACCUMULATOR_LATENCY_CYCLES,
+    EXTREME_LATENCY_CYCLES,
+    OPERATION_CYCLES,
+)
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.operation_costs import (
     addition_cycles,
     arithmetic_cycles,
     beside_each_other,
     calls_functions,
+    conversion_cycles,
     deciding_sizes,
 )
 from tcl.codegen.choose.cpu.variants import DotProducts
@@ -40,7 +45,7 @@ from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import operands
+from tcl.codegen.loopir.walk import operands, values_of, walk
 from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, reached_share
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.common.dataclass import dataclass
@@ -87,6 +92,8 @@ class Core:
     """The part of the points whose compacted indices these are."""
     before: float = 0.0
     """Cycles to make the lists."""
+    conversions: tuple[float, ...] = ()
+    """Cycles to make another type of each operand, of a vector of it, beside ``arithmetic``."""
     cut: frozenset[str] = frozenset()
     """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
     all loops."""
@@ -167,13 +174,19 @@ class Core:
             bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
             named = {name for index, _ in asked for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, asked, {})
+        loads, arithmetic = operands(nest.point), arithmetic_cycles(nest)
+        converted = {} if deciding_sizes(nest) else conversion_cycles(nest)
+        casts = (
+            v for value in values_of(nest.point) for v in walk(value) if isinstance(v, ir.Cast)
+        )
+        read = {v.operand for v in casts if isinstance(v.operand, ir.Load)} if converted else ()
         return Core(
             nest,
             device,
             lanes_of(nest.point, device),
-            tuple(access_of(program, nest, load, device) for load in operands(nest.point)),
+            tuple(access_of(program, nest, load, device) for load in loads),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
-            arithmetic_cycles(nest),
+            {dims: c - converted.get(dims, 0.0) for dims, c in arithmetic.items()},
             addition_cycles(nest) if device.adds_beside and nest.reduces else {},
             masked,
             fused,
@@ -181,6 +194,7 @@ class Core:
             bounds=bounds,
             whole=whole if bounds else None,
             within=within,
+            conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads),
         )
 
     def in_words(self, products: DotProducts) -> Core:

@@ -42,6 +42,11 @@ def heuristic(
     if nest.sequential or nest.points == 0:
         return PLAIN
     program, nest, asked = *_with_kept_values(program, nest), nest
+    if fused.computed:  # epilogues read operands, too, and points next to each other the same ones
+        (first, *others), point = fused.computed, nest.point
+        lets = (*point.lets, replace(first, value=point.value), *others)
+        result = ir.Variable(first.name, point.value.type)
+        nest = replace(nest, point=replace(point, lets=lets, value=result))
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops

@@ -114,18 +114,19 @@ def _window_pass_cycles(
     return read / PIECES_BYTES_PER_CYCLE
 
 
-def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
-    """Cycles to read the operands of one register tile."""
+def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[float, float]:
+    """Cycles to read the operands of one register tile, and to make other types of them."""
     lanes = core.lanes if lane is not None else 1
     seen: set[tuple[str, tuple[tuple[str, int], ...], int]] = set()
-    total = 0.0
+    total = converted = 0.0
     checked = set()
-    for access in core.reads:
+    for access, conversion in zip(core.reads, core.conversions, strict=True):
         each = access.in_tile(lane, lanes, sizes)
         if access.strides.get(lane or "") == access.itemsize:
             each *= core.halves(lane) * (CROSSING if _crosses(core, access, lane, lanes) else 1.0)
         if access.scattered:
             total += access.vectors(lane, lanes, sizes) * each
+            converted += access.vectors(lane, lanes, sizes) * conversion * core.halves(lane)
             if access.checked is not None:
                 checked.add(access.checked)
             continue
@@ -136,9 +137,12 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float
         new = places - seen
         if new and any(n > 1 and access.transposed(d, lane, lanes) for d, n in sizes.items()):
             new = places  # windows that overlap are transposed one by one
-        total += len(new) * each / core.turns_inside(access.strides, lane, sizes)
+        once = len(new) / core.turns_inside(access.strides, lane, sizes)
+        total += once * each
+        converted += once * conversion * (core.halves(lane) if lane in access.strides else 1)
         seen |= places
-    return total + CHECK_CYCLES * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+    checks = sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+    return total + CHECK_CYCLES * checks, converted
 
 
 def _crosses(core: Core, access: OperandAccess, lane: str | None, lanes: int) -> bool:

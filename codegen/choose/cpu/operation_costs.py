@@ -41,6 +41,12 @@ def addition_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
     return _counted(nest, _added_cycles, _accumulated_alone)
 
 
+def conversion_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
+    """The part of ``arithmetic_cycles`` that makes another type of what is read, where nothing is
+    reduced: of what several points read, once."""
+    return {} if nest.reduces else _counted(nest, _converted_cycles, _accumulated_alone)
+
+
 def beside_each_other(cycles: float, additions: float) -> float:
     """Of so many cycles, where these of them that are additions run beside the others: the longer
     of both, and a part of the shorter."""
@@ -177,6 +183,11 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
 def _added_cycles(value: ir.Value) -> float:
     adds = isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type.is_float
     return OPERATION_CYCLES if adds else 0.0
+
+
+def _converted_cycles(value: ir.Value) -> float:
+    converts = isinstance(value, ir.Cast) and isinstance(value.operand, ir.Load)
+    return OPERATION_CYCLES if converts else 0.0
 
 
 DECIDED = 16

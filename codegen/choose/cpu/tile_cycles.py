@@ -298,7 +298,8 @@ def _beside_each_other(
     if core.reduces:
         loads = load_cycles(core, lane, sizes, tile, shares)
     else:
-        loads = read_cycles(core, lane, sizes)
+        loads, converted = read_cycles(core, lane, sizes)
+        work += converted
     busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
     # To put together lanes that are read one by one takes the units of the arithmetic.
     one_by_one = [

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, walk
-from tcl.codegen.passes.fusion.epilogues import Epilogue, epilogue, prologue
+from tcl.codegen.passes.fusion.epilogues import Epilogue, ends, epilogue, prologue
 from tcl.codegen.passes.fusion.siblings import Sibling, sibling
 from tcl.common.dataclass import dataclass
 
@@ -32,6 +32,8 @@ class PerResult(NamedTuple):
     """Theirs, where the accumulator of the nest itself takes one."""
     calls: int = 0
     """Calls of functions in epilogues."""
+    computed: tuple[ir.Let, ...] = ()
+    """Where the nest reduces nothing, each result, and what epilogues make of it."""
 
 
 ALONE = PerResult()
@@ -62,7 +64,16 @@ class FusionGroup:
         more = sum(not b.always for b in self.siblings)
         wide = sum(-(-b.point.type.itemsize // one) for b in self.siblings)
         calls = _calls(e.value for e in self.epilogues)
-        return PerResult(self.sums + more, 1 + wide + more, calls)
+        return PerResult(self.sums + more, 1 + wide + more, calls, self._computed())
+
+    def _computed(self) -> tuple[ir.Let, ...]:
+        """As of ``PerResult``; none if there are no epilogues."""
+        leader = self.leader
+        if leader.reduces or self.start is not None:
+            return ()
+        made = [ir.Store(leader.point.target, leader.point.value)]
+        steps = ends(made, self.epilogues, [f"{leader.name}.result"])
+        return tuple(step for step in steps if isinstance(step, ir.Let))
 
     @property
     def followers(self) -> set[str]:
