@@ -122,7 +122,7 @@ def joined(program: ir.Built) -> int:
     """How many reductions are fused with another one."""
     inside = (s for k in program.kernels for s in statements(k.body))
     found = (s for s in inside if isinstance(s, ir.Declare))
-    return len({s.name for s in found} - {"accumulator"})
+    return len({s.name for s in found} - {"accumulator", "accumulator.nan"})
 
 
 def some_options(rng: random.Random, rows: int | None) -> Iterator[MappingOptions]:
@@ -175,6 +175,20 @@ def test_a_nan_is_equal_to_nothing(name: str, place: int | None) -> None:
     assert all(map(same, actual, expected))
 
 
+def test_points_that_are_combined_share_whether_one_was_nan() -> None:
+    def masks(options: MappingOptions) -> list[tuple[str, ...]]:
+        program = schedule(sized_of(ALONG["argmin"], "float", 320, 8), options, host_cpu())
+        inside = [s for k in program.kernels for s in statements(k.body)]
+        found = (s for s in inside if isinstance(s, ir.Declare) and s.name == "accumulator.nan")
+        return [tuple(fold.name for fold in s.over) for s in found]
+
+    along = MappingOptions().vectorize(16, 1)
+    assert masks(along.register(1, 4)) == [("s0.n.lane",)]
+    assert masks(along.register(2, 4)) == [("s0.m.register", "s0.n.lane")]
+    # Each would have one of its own.
+    assert masks(along.register(8)) == masks(MappingOptions().vectorize(8, 0).register(1, 4)) == []
+
+
 @pytest.mark.parametrize("name", ALONG)
 def test_the_interpreter_agrees(name: str) -> None:
     rng = random.Random(name)
@@ -218,7 +232,9 @@ def test_where_the_first_of_equal_points_decides(rows: int | None) -> None:
             for s in inside
             if isinstance(s, ir.Accumulate) and s.name == "accumulator.s1" and s.op == "="
         ]
-        first = all(isinstance(v, ir.Select) and isinstance(v.then, ir.Variable) for v in updates)
+        first = all(
+            isinstance(v, ir.Select) and isinstance(v.otherwise, ir.Variable) for v in updates
+        )
         assert (bool(updates) and first) == (name in deciding | {"both ends"}), name
 
 

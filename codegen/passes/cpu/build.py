@@ -38,7 +38,13 @@ from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.cpu.skip import compaction, unguarded
 from tcl.codegen.passes.fusion.epilogues import Epilogue
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, updates
+from tcl.codegen.passes.fusion.siblings import (
+    ACCUMULATOR,
+    SeenNan,
+    Sibling,
+    results,
+    updates,
+)
 from tcl.codegen.passes.long_sums import (
     Carried,
     carried_over,
@@ -339,18 +345,20 @@ def _reduce(
     carried = Carried.from_loops(loops.inner, points, over, around)
     if loops.in_fragments(nest) and not carried.totals:
         sums = replace(sums, fragments=_fragments(group, loops, into, scratch))
-    own: ir.Value = ir.Variable(ACCUMULATOR, type_)
+    nan = SeenNan.from_registers(point, group.siblings, loops.registers, loops.combined)
+    own = nan.of_one(ir.Variable(ACCUMULATOR, type_))
     if fixed_guard is not None:
         own = ir.Select(fixed_guard, own, sums.start, type_)
     declared: list[ir.Statement] = [
-        ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings
+        *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
+        *nan.declared,
     ]
     if nest.excess is not None:
         declared += excess.declared
         own = ir.Binary("-", own, ir.Variable(_EXCESS, type_), type_)
     if loops.combined:
         declared.append(ir.Declare(ACCUMULATOR, type_, over, sums.start))
-        own = ir.Combined(own, point.op, loops.combined, type_)
+        own = nan.of_all(ir.Combined(own, point.op, loops.combined, type_))
         last = sums.add(stored, own, scratch)
     else:
         declared += (ir.Declare(ACCUMULATOR, type_, over), sums.begin(stored))
@@ -361,8 +369,8 @@ def _reduce(
         )
 
     def sum_of(point: ir.Point, siblings: Sequence[Sibling]) -> ir.Statement:
-        steps = (*nest.prefetched, *point.lets, *point.kept, *updates(point, siblings))
-        step = ir.Block((wrap(loops.dots, ir.Block(steps)), *excess.beside))
+        steps = (*point.lets, *point.kept, *updates(point, siblings, bool(nan.declared)))
+        step = ir.Block((wrap(loops.dots, ir.Block((*nest.prefetched, *steps))), *excess.beside))
         total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
         return ir.Block((*carried.declared, *declared, total, *sums.end(*carried.last, last)))
 

@@ -6,11 +6,15 @@ Or over those points that have the extreme value of the first one. The second st
 one keeps an extreme value, the second keeps what it has of the points that have this value. Two
 such pairs, of lanes or of a lane and a point, are combined so: the better value, and of the sides
 that have it what they had. A NaN is better than all values and equal to none, so that nothing is
-left of either side, as a second pass would find nothing.
+left of either side, as a second pass would find nothing. Where the first of several points wins, a
+value replaces the best one only if it is better or NaN. Points that are written out together, and
+combined in the end, keep apart whether one of them was NaN: it takes one question for two of them,
+and each step waits for one comparison.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,7 +29,9 @@ from tcl.grammar.syntax.types import BOOL
 ACCUMULATOR = "accumulator"
 _VALUE = f"{ACCUMULATOR}.value"
 _BEST = f"{ACCUMULATOR}.best"
+_NAN = f"{ACCUMULATOR}.nan"
 _NO_WORSE = {"min": "<=", "max": ">="}
+_BETTER = {"min": "<", "max": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +78,11 @@ class Sibling:
         if self.always:
             return ir.Accumulate(self.accumulator, self.point.op, self.point.value)
         type_ = self.point.type
-        stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
         if self.first is not None:
-            kept = ir.Select(stays, self.held_value(), self.point.value, type_)
+            comes = ir.Binary(_BETTER[op], new, best, BOOL)
+            kept = ir.Select(comes, self.point.value, self.held_value(), type_)
             return ir.Accumulate(self.accumulator, "=", kept)
+        stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
         comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
         before = ir.Select(stays, self.held_value(), self.start, type_)
         now = ir.Select(comes, self.point.value, self.start, type_)
@@ -107,27 +114,72 @@ class Sibling:
         return ir.Store(point.target, value)
 
 
-def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement, ...]:
-    """What one point of a reduction does to its accumulator and to those that are fused with it."""
+def updates(
+    point: ir.Point, siblings: Sequence[Sibling], nan_apart: bool = False
+) -> tuple[ir.Statement, ...]:
+    """What one point of a reduction does to its accumulator and to those that are fused with it;
+    ``nan_apart``: and to what ``SeenNan`` declares."""
     if all(b.always for b in siblings):
-        own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
         return (
-            own,
+            ir.Accumulate(ACCUMULATOR, point.op, point.value),
             *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held_value(), "") for b in siblings),
         )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
-    own = ir.Accumulate(ACCUMULATOR, point.op, new)
-    if all(b.first is not None for b in siblings):
-        # The comparison that they make; a NaN stays, too.
-        stays = ir.Binary(_NO_WORSE[point.op], best, new, BOOL)
-        if point.type.is_float:
-            stays = ir.Binary("||", stays, ir.Binary("!=", best, best, BOOL), BOOL)
-        own = ir.Accumulate(ACCUMULATOR, "=", ir.Select(stays, best, new, point.type))
+    own = [ir.Accumulate(ACCUMULATOR, point.op, new)]
+    if _first_wins(siblings):
+        # The comparison that they make; a NaN comes, too, and stays.
+        comes, nan = ir.Binary(_BETTER[point.op], new, best, BOOL), ir.Binary("!=", new, new, BOOL)
+        apart = [ir.Accumulate(_NAN, "max", nan)] if nan_apart and point.type.is_float else []
+        if point.type.is_float and not apart:
+            comes = ir.Binary("||", comes, nan, BOOL)
+        own = [ir.Accumulate(ACCUMULATOR, "=", ir.Select(comes, new, best, point.type)), *apart]
     return (
         ir.Let(_VALUE, point.value),
         *(b.update(best, new, point.op) for b in siblings),
-        own,
+        *own,
     )
+
+
+def _first_wins(siblings: Sequence[Sibling]) -> bool:
+    return bool(siblings) and all(b.first is not None for b in siblings)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNan:
+    """Whether a point of a reduction was NaN, where ``updates`` keeps that apart."""
+
+    declared: tuple[ir.Statement, ...] = ()
+    value: ir.Value | None = None
+
+    @staticmethod
+    def from_registers(
+        point: ir.Point,
+        siblings: Sequence[Sibling],
+        registers: Sequence[ir.Loop],
+        combined: Sequence[ir.Fold],
+    ) -> SeenNan:
+        """``combined``: the registers that are. Those among them that are written out share it.
+        Where none do, there are more masks than registers for them: on Zen 4, eight rows side by
+        side take 1.1 times as long with masks of their own."""
+        lanes = {x.fold for x in registers if x.kind is ir.Kind.VECTOR}
+        shared = any(fold not in lanes for fold in combined)
+        if not (shared and _first_wins(siblings) and point.type.is_float):
+            return SeenNan()
+        over = tuple(x.fold for x in registers if x.fold not in combined or x.fold in lanes)
+        value: ir.Value = ir.Variable(_NAN, BOOL)
+        if own := tuple(fold for fold in over if fold in combined):
+            value = ir.Combined(value, "max", own, BOOL)
+        return SeenNan((ir.Declare(_NAN, BOOL, over, ir.Const(False, BOOL)),), value)
+
+    def of_one(self, value: ir.Value) -> ir.Value:
+        """The extreme value of the points of one accumulator, which may yet be combined."""
+        return value if isinstance(self.value, ir.Combined) else self.of_all(value)
+
+    def of_all(self, value: ir.Value) -> ir.Value:
+        """The extreme value of all points."""
+        if self.value is None:
+            return value
+        return ir.Select(self.value, ir.Const(math.nan, value.type), value, value.type)
 
 
 def results(
