@@ -167,6 +167,20 @@ def test_the_default_reaches_into_the_next_chunk_in_the_pass_with_most_arithmeti
     assert f"prefetch {rows * 4096} bytes after I(s1.n, s1.d)" in text
 
 
+def test_the_default_leaves_short_chunks_to_processors_that_read_ahead() -> None:
+    text = """
+    def f(float(N, D) I, float(D) G, float(D) B, float E) -> (O, S, Q) {
+        S(n) +=! I(n, d)
+        Q(n) +=! (I(n, d) - S(n)) * (I(n, d) - S(n))
+        O(n, d) = (I(n, d) - S(n)) * rsqrt(Q(n) + E) * G(d) + B(d)
+    }
+    """
+    for width in (1024, 2048):
+        rows = sized(text, I=(4096, width), G=(width,), B=(width,), E=())
+        assert distances(rows)[2] == (width * 4,)
+        assert distances(rows, AMD)[2] == (() if width == 1024 else (width * 4,))
+
+
 def test_the_default_reaches_over_the_page_where_there_is_one_pass() -> None:
     add = """
     def f(float(M, N) A, float(M, N) B, float(N) C) -> (O) {
