@@ -27,10 +27,6 @@ ENTRY = "tcl_kernel"
 ALONE = "tcl_alone"
 """The symbol of the function that takes a call's record and runs the kernel on this thread."""
 
-TIGHT = "tcl-tight"
-"""The attribute of a kernel in whose innermost loops there is nothing to be found that could be
-done before them: it needs few of LLVM's passes."""
-
 STOP = LINE // 8 - 1
 """The word of ``error`` by which whoever called asks a call to end."""
 

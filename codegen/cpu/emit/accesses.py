@@ -52,13 +52,13 @@ class AccessEmitter:
         """The value of an element, in the type it is computed in."""
         tensor = load.ref.tensor
         where = self._where(load, scope)
-        found = self.b.loaded.setdefault(tensor, {}).get(where)
+        found = self.b.known.recall_load(tensor, where) if where else None
         if found is None:
             layout = self.program.tensor(tensor).layout
             raw = self._raw(load, layout, scope)
             found = from_memory(self.b, raw, layout.type, self.native_half)
             if where:
-                self.b.loaded.setdefault(tensor, {})[where] = found
+                self.b.known.remember_load(tensor, where, found)
         return found
 
     def _where(self, load: ir.Load, scope: Scope) -> tuple[object, ...]:
@@ -109,6 +109,10 @@ class AccessEmitter:
 
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
+        with self.b.reading(total=load.total):
+            return self._read(load, layout, scope)
+
+    def _read(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         mask = None if load.total and not scope.ragged else scope.mask
         computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
         if computed and not load.total and scope.written is not None and scope.lanes > 1:

@@ -127,12 +127,11 @@ class Across:
         first = block.place // size * size
         there = min(size, block.span - first)
         pointer = self.pointers.at(block.tensor, block.start + first * layout.itemsize)
-        known = self.b.loaded.setdefault(block.tensor, {})
         names = [
             f"{k} of {there} from {pointer} by {block.step}, {lanes}, {block.active}, {layout.type}"
             for k in range(size)
         ]
-        if names[0] not in known:
+        if self.b.known.recall_load(block.tensor, names[0]) is None:
             rows = [
                 self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
                 if lane < block.active
@@ -140,8 +139,12 @@ class Across:
                 for lane in range(lanes)
             ]
             groups = [joined(self.b, rows[k::size]) for k in range(size)]
-            known.update(zip(names, transposed(self.b, groups, layout.itemsize), strict=True))
-        return known[names[block.place - first]]
+            columns = transposed(self.b, groups, layout.itemsize)
+            for name, column in zip(names, columns, strict=True):
+                self.b.known.remember_load(block.tensor, name, column)
+        found = self.b.known.recall_load(block.tensor, names[block.place - first])
+        assert found is not None
+        return found
 
     def _row(self, block: TransposedBlock, pointer: Val, size: int, there: int) -> Val:
         b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment

@@ -85,7 +85,9 @@ class _Row:
         """One of them."""
         at = b.op(f"getelementptr i8, {self.first}, i64 {k * self.type.itemsize}", "ptr")
         text = f"load {memory_type(self.type)}, {at}, align {self.type.itemsize}"
-        return cast(b, b.load(self.tensor, text, memory_type(self.type)), self.type, INT64, False)
+        with b.reading(total=False):
+            found = b.load(self.tensor, text, memory_type(self.type))
+        return cast(b, found, self.type, INT64, False)
 
     def copy(self, b: Builder, values: Val) -> Val:
         """The address of a copy on the stack that has other ``values``."""
@@ -243,10 +245,10 @@ class Addresses:
         before on every way to here is not checked again."""
         b = self.b
         name = f"checked {value} {tensor} {axis} {mask} {row is None}"
-        if name in b.known:
+        if (known := b.known.recall(name)) is not None:
             if row is not None:
-                row.first = b.known[f"{name} row"]
-            return b.known[name]
+                row.first = b.known.recall(f"{name} row") or row.first
+            return known
         layout = self.program.tensor(tensor).layout
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
@@ -279,9 +281,9 @@ class Addresses:
             slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
             b.branch(after)
         if row is not None and slot is not None:
-            row.first = b.known[f"{name} row"] = b.phi([(row.first, before), (slot, record)])
-        b.known[name] = b.select(inside, value, number(first))
-        return b.known[name]
+            first_ = b.phi([(row.first, before), (slot, record)])
+            row.first = b.known.remember(f"{name} row", first_)
+        return b.known.remember(name, b.select(inside, value, number(first)))
 
     def _row(self, subscript: ir.Computed, first: int, scope: Scope) -> _Row | None:
         """What a subscript is read from, if that lies side by side in memory: to load its lanes

@@ -12,12 +12,11 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.common.sites import Site
-from tcl.codegen.cpu.abi import TIGHT, apart
+from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
-from tcl.codegen.cpu.emit.invariants import loops_share_nothing
 from tcl.codegen.cpu.emit.loops import LoopEmitter
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
 from tcl.codegen.cpu.emit.page_places import moved_apart
@@ -90,15 +89,14 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
-    sizes = definitions(program, b.lines)
+    lines = b.finished()
+    sizes = definitions(program, lines)
     carries = any(
         isinstance(s, ir.For) and s.pause is not None
         for kernel in program.kernels
         for s in statements(kernel.body)
     )
-    tight = not sizes and loops_share_nothing(program)
-    attributes = [name for name, has in ((ALIGNED, carries), (TIGHT, tight)) if has]
-    body = [*opening(attributes), *sizes, *b.entry, *b.lines, "}", "", alone()]
+    body = [*opening([ALIGNED] if carries else []), *sizes, *b.entry, *lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return KernelSource("\n".join(parts), tuple(sites), regions)
 

@@ -17,7 +17,7 @@ from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.cuts import Cuts
 from tcl.codegen.cpu.emit.peeled import Peeled
 from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
-from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
+from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat, stored_in
 from tcl.codegen.cpu.emit.scope import (
     At,
     Lengths,
@@ -182,7 +182,9 @@ class LoopEmitter:
             self._in_own(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
-        threads.share_among_threads(count, self._statements_at_most(kernel.body), each)
+        work = self._statements_at_most(kernel.body)
+        some = not isinstance(count, Size) and count > 0
+        threads.share_among_threads(count, work, each, stored_in(kernel.body) if some else None)
 
     def _statements_at_most(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""
@@ -417,15 +419,15 @@ class LoopEmitter:
             representative(fold.count),
             fold.step,
         )
-        pause = self.pauses.get(id(body))
+        pause, written = self.pauses.get(id(body)), stored_in(body)
         if pause is None:
-            stoppable_repeat(b, span, step, count, work, each, empty, start)
+            stoppable_repeat(b, span, step, count, work, each, empty, start, written)
             return
         stretch = step * pause.every
 
         def some(start: Val) -> None:
             end = b.intrinsic("smin", b.binary("add nsw", start, number(stretch)), span)
-            stoppable_repeat(b, end, step, pause.every, work, each, False, start)
+            stoppable_repeat(b, end, step, pause.every, work, each, False, start, written)
             then = partial(self.emit, pause.then, scope)
             if pause.after_last:
                 then()

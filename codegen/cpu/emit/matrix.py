@@ -139,6 +139,7 @@ class MatrixUnit:
         return register
 
     def _do(self, name: str, *arguments: Val) -> None:
+        self.b.known.change(None)
         self.b.do(self.b.call_text(f"llvm.x86.{name}", "void", *arguments))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
-from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
+from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat, stored_in
 from tcl.codegen.cpu.emit.scope import At, Lengths, PointCount, PointRange, Scope, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
@@ -100,7 +100,7 @@ class Peeled:
             self._unless_zero(inside, vectors)
         elif reached:
             vectors()
-        repeat(self.b, number(0), number(2), 1, end, empty=False)
+        repeat(self.b, number(0), number(2), 1, end, False, stored_in(body))
 
     def _in_groups(self, fold: ir.Fold, points: int, body: ir.Statement, most: int) -> bool:
         """Whether what several iterations read is read before anything is stored. Where results lie
@@ -129,6 +129,7 @@ class Peeled:
         before any is stored; then those that are left."""
         b, step, group = self.b, fold.step, _GROUP * fold.step
         many = b.binary("and", inside, number(-group))
+        b.multiples[many.text] = group
 
         def one(own: Val) -> None:
             at = b.binary("add nsw", before, own)
@@ -143,8 +144,9 @@ class Peeled:
 
         count = representative(fold.count) // _GROUP
         work = _GROUP * len(list(statements(body)))
-        stoppable_repeat(b, many, group, count, work, several, True)
-        repeat(b, many, inside, step, one, True)
+        written = stored_in(body)
+        stoppable_repeat(b, many, group, count, work, several, True, None, written)
+        repeat(b, many, inside, step, one, True, written)
 
     def _part(self, scope: Scope, fold: ir.Fold, own: Val, span: PointCount | int) -> Scope:
         """A part of the range of a loop: so many points, from ``own`` on."""

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tcl.codegen.cpu.emit.scope import number
 from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN
-from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.builder import Builder, Val, literals
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements
+
+
+def stored_in(body: ir.Statement) -> Collection[str] | None:
+    """The tensors that a statement stores to; None where that is not known."""
+    every = list(statements(body))
+    if any(isinstance(s, ir.Matrix) for s in every):
+        return None
+    return {s.ref.tensor for s in every if isinstance(s, ir.Store | ir.Update)}
 
 
 def repeat(
-    b: Builder, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+    b: Builder,
+    start: Val,
+    end: Val,
+    step: int,
+    each: Callable[[Val], None],
+    empty: bool,
+    written: Collection[str] | None = None,
 ) -> None:
     """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be
-    ``start``.
+    ``start``; ``written``: the tensors that iterations store to, if that is known.
 
     The test comes after the body, where LLVM would have to move it."""
     into, out = b.new_label("body"), b.new_label("done")
@@ -22,17 +38,20 @@ def repeat(
         b.branch_if(b.compare("icmp sgt", end, start), some, out)
         b.start(some)
     before = b.block
-    b.branch(into)
-    b.start(into)
-    offset = b.op("phi", "i64")
-    at = len(b.lines) - 1
-    each(offset)
-    following = b.binary("add nuw nsw", offset, number(step))
-    # Only now is it known in which block the body ends.
-    pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
-    b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
-    b.again_if(b.compare("icmp slt", following, end), into, out)
-    b.start(out)
+    with b.loop(into, out, written):
+        offset = b.op("phi", "i64")
+        at = len(b.lines) - 1
+        each(offset)
+        following = b.binary("add nuw nsw", offset, number(step))
+        # Only now is it known in which block the body ends.
+        pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
+        b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
+        exact = b.multiple(end) if start.text == "0" else 1
+        if known := literals(start, end):
+            exact = known[1] - known[0]
+        # Without an order, LLVM may count down to 0: an instruction less.
+        test = "icmp ne" if exact % step == 0 else "icmp slt"
+        b.again_if(b.compare(test, following, end), into, out)
 
 
 def stoppable_repeat(
@@ -44,6 +63,7 @@ def stoppable_repeat(
     each: Callable[[Val], None],
     empty: bool,
     start: Val | None = None,
+    written: Collection[str] | None = None,
 ) -> None:
     """The loop from ``start``, or 0, to ``end``, with looks whether to go on: in every iteration,
     between stretches of them, or nowhere, by the ``work`` of one of the ``iterations``
@@ -55,15 +75,15 @@ def stoppable_repeat(
             b.leave_if_stopped()
             each(own)
 
-        repeat(b, start, end, step, look_and_do, empty)
+        repeat(b, start, end, step, look_and_do, empty, written)
     elif work * iterations < UNSEEN:
-        repeat(b, start, end, step, each, empty)
+        repeat(b, start, end, step, each, empty, written)
     else:
         stretch = step * (SEEN // work)
 
         def some(begin: Val) -> None:
             b.leave_if_stopped()
             stop = b.binary("add nsw", begin, number(stretch))
-            repeat(b, begin, b.intrinsic("smin", stop, end), step, each, False)
+            repeat(b, begin, b.intrinsic("smin", stop, end), step, each, False, written)
 
-        repeat(b, start, end, stretch, some, empty)
+        repeat(b, start, end, stretch, some, empty, written)

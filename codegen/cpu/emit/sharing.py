@@ -13,7 +13,7 @@ threads seldom work on neighbours, which may share lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.emit.scope import number
@@ -46,7 +46,13 @@ class Sharing:
         self._count = 0
         """Iterations of the last region."""
 
-    def share_among_threads(self, count: int, work: int, each: Callable[[Val], None]) -> None:
+    def share_among_threads(
+        self,
+        count: int,
+        work: int,
+        each: Callable[[Val], None],
+        written: Collection[str] | None,
+    ) -> None:
         """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
         free: each takes a part of the iterations, until none is left. A thread that is alone has
         all of them as its part, and leaves the counters as they are::
@@ -82,19 +88,17 @@ class Sharing:
         stop = b.intrinsic("smin", b.binary("add nsw", first, size), number(count))
         head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
         entered = b.block
-        b.branch(head)
-        b.start(head)
-        index = b.op("phi", "i64")
-        at = len(b.lines) - 1
-        b.branch_if(b.compare("icmp slt", index, stop), into, out)
-        b.start(into)
-        self._look_out(index, count, work)
-        each(index)
-        following = b.binary("add nsw", index, number(1))
-        pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
-        b.lines[at] = f"  {index.text} = phi i64 {pairs}"
-        b.branch(head)
-        b.start(out)
+        with b.loop(head, out, written):
+            index = b.op("phi", "i64")
+            at = len(b.lines) - 1
+            b.branch_if(b.compare("icmp slt", index, stop), into, out)
+            b.start(into)
+            self._look_out(index, count, work)
+            each(index)
+            following = b.binary("add nsw", index, number(1))
+            pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
+            b.lines[at] = f"  {index.text} = phi i64 {pairs}"
+            b.branch(head)
         more = b.binary("add nsw", own, b.binary("sub nsw", stop, first))
         b.lines[so_far_at] = (
             f"  {so_far.text} = phi i64 [ 0, %{before} ], [ {more.text}, %{b.block} ]"

@@ -6,12 +6,14 @@ Text needs no llvmlite, so kernels can be shown and their source compared withou
 from __future__ import annotations
 
 import operator
+import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
 from tcl.codegen.cpu.llvm.entry import stopped
+from tcl.codegen.cpu.llvm.known import Known
 from tcl.codegen.devices.cpu_profile import LINE
 from tcl.common.dataclass import dataclass
 from tcl.grammar.syntax.types import Kind, ScalarType
@@ -82,6 +84,7 @@ _PURE = frozenset(
 )
 
 
+_CALLED = re.compile(r"@(llvm\.(?!x86|aarch64))?([\w.]+)\(")
 _ZEROS = frozenset(("zeroinitializer", "0", "false", "null", f"0x{0:016X}"))
 """Constants, as text, that are the same in every bit."""
 _MANY = 4
@@ -105,7 +108,13 @@ class Builder:
     """Helper function or metadata → its definition. Shared likewise."""
     nodes: dict[str, str] = field(default_factory=dict)
     """Metadata → its name. Shared likewise."""
-    asked: dict[str, tuple[int, int]] = field(default_factory=dict)
+    befores: dict[int, list[str]] = field(default_factory=dict)
+    """Lines before which others belong that were written later."""
+    total: bool = False
+    """Whether what is loaded may be read wherever the loops around it stand."""
+    last: list[str] = field(default_factory=list)
+    """What the last new instruction was added to."""
+    asked: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)
     """Address, as of ``opaque`` → its line, and how often it was asked for."""
     begun: dict[str, int] = field(default_factory=dict)
     """Label → lines before it."""
@@ -113,11 +122,7 @@ class Builder:
     """Lines up to the end of the last loop that has ended."""
     block: str = "entry"
     count: int = 0
-    known: dict[str, Val] = field(default_factory=dict)
-    """Instruction without side effects → its value, in this block. Unrolled code repeats itself
-    a lot; what is not written need not be read and merged by LLVM."""
-    loaded: dict[str, dict[object, Val]] = field(default_factory=dict)
-    """Likewise for loads, by tensor, until something is stored there."""
+    known: Known = field(default_factory=Known)
     held: dict[str, Val] = field(default_factory=dict)
     """What slots on the stack hold that nothing but ``held_in`` reads, in this block ..."""
     unsaved: dict[str, Val] = field(default_factory=dict)
@@ -152,28 +157,77 @@ class Builder:
 
     def op(self, text: str, type_: str, lanes: int = 1) -> Val:
         """An instruction that gives a value."""
-        found = self.known.get(text)
-        if found is not None:
-            return found
+        known = self.known
+        found = known.values.get(text)
+        if found is not None and found[1] in known.active:
+            return found[0]
+        name = text.partition(" ")[0]
+        if name not in _PURE and not (name == "call" and self._calls_function(text)):
+            return self._new(text, type_, lanes, len(known.around))
+        depth = known.depth(text)
+        return known.remember(text, self._new(text, type_, lanes, depth), depth)
+
+    def _new(self, text: str, type_: str, lanes: int, depth: int) -> Val:
+        """An instruction that is not known yet, in so many of the loops around this place."""
         self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
-        value = Val(name, type_, lanes)
-        if text.partition(" ")[0] in _PURE:
-            self.known[text] = value
-        return value
+        name, around = f"%v{self.count}", self.known.around
+        self.last = around[depth].before if depth < len(around) else self.lines
+        self.last.append(f"  {name} = {text}")
+        if depth:
+            self.known.depths[name] = depth
+        return Val(name, type_, lanes)
+
+    def _calls_function(self, text: str) -> bool:
+        """Whether a call has no side effects, and the same result wherever it is."""
+        called = None if "ptr" in text else _CALLED.search(text)
+        if called is None:
+            return False
+        name = called[2]
+        ours = name in self.defined or "memory(none)" in self.declared.get(name, "")
+        return ours or called[1] is not None
 
     def load(self, tensor: str, text: str, type_: str, lanes: int = 1) -> Val:
-        """A read of a tensor, written once between two stores to it."""
-        known = self.loaded.setdefault(tensor, {})
-        if text not in known:
-            known[text] = self.op(text + self.apart.get(tensor, ""), type_, lanes)
-        return known[text]
+        """A read of a tensor, written once between two stores to it, and before loops that leave
+        the element as it is."""
+        known = self.known
+        if (found := known.recall_load(tensor, text)) is not None:
+            return found
+        depth = known.depth_of_load(tensor, text) if self.total else len(known.around)
+        value = self._new(text + self.apart.get(tensor, ""), type_, lanes, depth)
+        return known.remember_load(tensor, text, value, depth)
+
+    @contextmanager
+    def reading(self, *, total: bool) -> Iterator[None]:
+        """Reads of elements that may, or may not, be read in vain."""
+        before, self.total = self.total, total
+        yield
+        self.total = before
+
+    @contextmanager
+    def loop(self, into: str, out: str, written: Collection[str] | None) -> Iterator[None]:
+        """A loop that is entered here, at a label, and left for another one, with what is known
+        there if the loop has iterations at all."""
+        at = len(self.lines)
+        self.branch(into)
+        with self.known.loop(out, written) as here:
+            self.befores[at] = here.before
+            self.start(into)
+            yield
+        self.start(out)
+
+    def finished(self) -> list[str]:
+        """All lines."""
+        found: list[str] = []
+        for k, line in enumerate(self.lines):
+            if k in self.befores:
+                found += self.befores[k]
+            found.append(line)
+        return found
 
     def store(self, tensor: str, text: str) -> None:
         """A write to a tensor. What is written overlaps no other tensor."""
         self.do(text + self.apart.get(tensor, ""))
-        self.loaded.pop(tensor, None)
+        self.known.change((tensor,))
 
     def set_apart(self, tensors: Sequence[str]) -> None:
         """Tells LLVM that tensors do not overlap, which it cannot see. Not of very many: each is
@@ -219,25 +273,29 @@ class Builder:
         return f"{hint}{self.count}"
 
     def start(self, label: str) -> None:
-        """Continue in a new block."""
+        """Continue in a new block. What was known where a condition leads here still is."""
         self.begun[label] = len(self.lines)
         self.lines.append(f"{label}:")
         self.block = label
-        self.known, self.loaded, self.held = {}, {}, {}
+        self.held = {}
+        self.known.start(label)
 
     @contextmanager
     def meeting(self, label: str) -> Iterator[None]:
         """Ways that a value is computed in, none of which stores to a tensor; they meet in a new
         block, in which all that was known before them is known again."""
-        before = self.known, self.loaded, self.held
+        known = self.known
+        before = known.scope, known.active, self.held
         yield
         self.start(label)
-        self.known, self.loaded, self.held = before
+        known.scope, known.active, self.held = before
 
     def branch(self, label: str) -> None:
         self._end(f"br label %{label}")
 
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
+        for label in (then, otherwise):
+            self.known.reach(label)
         self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
 
     def _end(self, text: str) -> None:
@@ -403,11 +461,11 @@ class Builder:
         loops: of uses at constant distances from one address, its strength reduction would compare
         all pairs. The call is removed after that."""
         same = self.op(f"getelementptr i8, {pointer}, i64 0", "ptr")
-        at, before = self.asked.get(same.text, (len(self.lines) - 1, 0))
-        self.asked[same.text] = at, before + uses
+        lines, at, before = self.asked.get(same.text, (self.last, len(self.last) - 1, 0))
+        self.asked[same.text] = lines, at, before + uses
         if before < _MANY <= before + uses:
             call = self.call_text(f"llvm.strip.invariant.group.{suffix('ptr', 1)}", "ptr", pointer)
-            self.lines[at] = f"  {same.text} = {call}"
+            lines[at] = f"  {same.text} = {call}"
         return same
 
     def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:

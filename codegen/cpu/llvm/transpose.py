@@ -25,8 +25,9 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
     size, parts = len(rows), list(rows)
     name = f"transposed {itemsize} {' '.join(row.text for row in rows)}"
     columns = [f"{name} {column}" for column in range(size)]
-    if columns[0] in b.known:
-        return [b.known[column] for column in columns]
+    known = [found for column in columns if (found := b.known.recall(column)) is not None]
+    if len(known) == size:
+        return known
     within = min(size, max(1, _QUARTER // itemsize))
     for bit in range(size.bit_length() - 1):
         masks = _masks(1 << bit, size, within, parts[0].lanes)
@@ -38,9 +39,10 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
             parts[low], parts[high] = (mixed(b, *pair, mask) for mask in masks)
         if 2 << bit == within < size:
             parts = [_fenced(b, part, itemsize) for part in parts]
-    found = [parts[_final_column(column, within)] for column in range(size)]
-    b.known.update(zip(columns, found, strict=True))
-    return found
+    return [
+        b.known.remember(name, parts[_final_column(column, within)])
+        for column, name in enumerate(columns)
+    ]
 
 
 def joined(b: Builder, parts: Sequence[Val]) -> Val:

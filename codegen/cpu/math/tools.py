@@ -220,9 +220,10 @@ def call_formula(
         inner = b.inner()
         parameters = [Val(f"%a{k}", real, lanes) for k in range(len(arguments))]
         result = formula(*(Number(inner, p) for p in parameters)).value
-        inline = " alwaysinline" if len(inner.lines) < inlined else ""
+        lines = inner.finished()
+        inline = " alwaysinline" if len(lines) < inlined else ""
         head = f"define internal {result.ty} @{symbol}({', '.join(map(str, parameters))})"
-        body = ["entry:", *inner.entry, *inner.lines, f"  ret {result}", "}", ""]
+        body = ["entry:", *inner.entry, *lines, f"  ret {result}", "}", ""]
         b.defined[symbol] = "\n".join([f"{head}{PURE}{inline} {{", *body])
     return b.call(symbol, real, lanes, *arguments)
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tcl.codegen.cpu.abi import TIGHT
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
 from tcl.common.errors import CompileError
 from tcl.common.forks import whole
-
-LEVEL = 1
-"""LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""
 
 
 def compile_object(text: str, device: CpuProfile) -> bytes:
@@ -56,31 +52,28 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 
 
 def _optimise(module: Any, machine: Any) -> None:
-    """The passes that kernels gain from: short helpers inlined, then each function simplified. Most
-    of that looks for what may be done before a loop; where there is no such thing, variables that
-    become registers, simple instructions, and loops that end with their condition are all of it.
+    """The passes that kernels gain from: short helpers inlined, variables that become registers,
+    simple instructions, and loops that end with their condition. What may be done before a loop is
+    written there, see ``Builder.loop``: to look for it takes LLVM three times as long as these.
 
     The rest of LLVM's pipeline for a module is left off: its search for loads that repeat what an
     earlier iteration stored takes quadratic time in unrolled loops, ten times all other passes.
     """
     import llvmlite.binding as llvm
 
-    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-    passes = llvm.create_pass_builder(machine, options)
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
     inliner = llvm.create_new_module_pass_manager()
     inliner.add_always_inliner_pass()
-    simplifier = passes.getFunctionPassManager()
-    few = llvm.create_new_function_pass_manager()
-    few.add_sroa_pass()
-    few.add_instruction_combine_pass()
-    few.add_simplify_cfg_pass()
-    few.add_loop_rotate_pass()  # else constants are loaded in each iteration of inner loops
+    simplifier = llvm.create_new_function_pass_manager()
+    simplifier.add_sroa_pass()
+    simplifier.add_instruction_combine_pass()
+    simplifier.add_simplify_cfg_pass()
+    simplifier.add_loop_rotate_pass()  # else constants are loaded in each iteration of inner loops
     inliner.run(module, passes)
     for function in module.functions:
         if not function.is_declaration:
-            tight = any(TIGHT.encode() in each for each in function.attributes)
-            (few if tight else simplifier).run(function, passes)
-    for manager in (inliner, simplifier, few):
+            simplifier.run(function, passes)
+    for manager in (inliner, simplifier):
         _release(manager)
 
 
