@@ -22,6 +22,7 @@ from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import bounds_of
+from tcl.codegen.loopir.exchanged import APART, exchanged
 from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
@@ -109,7 +110,11 @@ def _body(
     if lane is not None:
         rest = [d for d in dims if d not in outside]
         gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
+        pairs = exchanged(geometry, loops, parts, dims)
         for ref, width in gathered.items():
+            if pairs is not None:
+                _store_exchanged(record, pairs, loops, ref, place)
+                continue
             steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
             each = record.scopes.entered([steps], within, known=False)
             record.access(ref, each, place, width=width, write=True)
@@ -132,6 +137,22 @@ def _body(
     for under, own in record.work[begin:]:
         if len(under.tests) > len(place.tests):
             record.idle(under, replace(under, tests=place.tests), own)
+
+
+_EXCHANGED = 4
+"""Integer instructions for two words of which a thread hands one over."""
+
+
+def _store_exchanged(
+    record: Record, pairs: ir.Fold, loops: Sequence[ir.Loop], ref: ir.TensorRef, place: Place
+) -> None:
+    """Results of tensor cores, two registers at once; the last loop is one over lanes."""
+    *rest, lane = (x.fold for x in loops)
+    two = replace(pairs, step=2 * pairs.step, count=pairs.count // 2)
+    each = record.scopes.entered([two if f == pairs else f for f in rest], place, known=False)
+    each = each.at({lane.name: Linear(0, {}, record.threads % 2 * APART)})
+    record.access(ref, each, place, width=2 * lane.count, write=True)
+    record.compute(each, {"shuffle": 1, "integer": _EXCHANGED})
 
 
 def _under_tests(work: Iterable[tuple[Place, Instructions]], place: Place) -> float:

@@ -140,6 +140,19 @@ def test_as_traced() -> None:
     """By default, and without asynchronous copies."""
     cases = [(name, sized_of(*case), DEFAULT, H200) for name, case in CASES.items()]
     cases += [(n, s, o, T4) for n, s, o, _ in cases if n in ("NT ragged", "padded convolution")]
+    whole = sized_of(product("N", "N", "half"), dict(M=128, N=128, K=192))
+    together = NestOptions(
+        chunk=(64, 128),
+        threads=(32, 4),
+        register=(2, 16, 64),
+        tile=(0, 0, 64),
+        vectorize=(1, 2),
+        stage=(2, 2),
+        buffers=3,
+        mma=(0, 1, 2),
+    )
+    cases += [("exchanged", whole, WHOLE, H200)]
+    cases += [("warpgroups", whole, WHOLE.with_nest(0, together), H200)]
     found, count = differences(cases)
     assert not found
     assert count >= len(cases)

@@ -15,6 +15,7 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.exchanged import exchanged
 from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.terms import guard
@@ -85,6 +86,10 @@ class _Body:
         row = row_loop(self.geometry, self.loops, self.body, found)
         read = {f: read_fragment(f, writer, scope) for f in found if row not in f.over}
         fixed = [x.fold for x in self.loops if x.fold not in (lane, row)]
+        pairs = exchanged(self.geometry, self.loops, self.body, self.guarded)
+        if pairs is not None:
+            self._exchanged(pairs, [f for f in fixed if f != pairs], scope, read)
+            return
         if row is None:
             with writer.unrolled(fixed, scope) as inner:
                 self._points(inner, read)
@@ -117,6 +122,32 @@ class _Body:
         with writer.guard(outside, inner):
             within = [d for d in self.guarded if d not in outside]
             self._lanes(within, inner, read, turn)
+
+    def _exchanged(
+        self, pairs: ir.Fold, rest: list[ir.Fold], scope: CudaScope, read: Mapping[Fragment, str]
+    ) -> None:
+        """The store, two registers of columns at once."""
+        writer, lane, store = self.writer, self.lane, self.body[0]
+        assert lane is not None and isinstance(store, ir.Store)
+        lines, memory = writer.lines, writer.memory
+        known = {*(f.load.ref for f in read), store.ref}
+        index = pairs.dim.rpartition(".")[2]
+        first, number = (writer.names.new(f"{index}_{n}") for n in ("pair", "register"))
+        made = writer.names.new(f"{memory.name(store.ref.tensor)}_made")
+        of_pairs = f"for (int {first} = 0; {first} < {pairs.count}; {first} += 2) {{"
+        of_two = f"for (int {number} = {first}; {number} < {first} + 2; ++{number}) {{"
+        lines.add("#pragma unroll", margin=True)
+        with lines.block(of_pairs), writer.unrolled(rest, scope) as around:
+            lines.add(f"{memory.element_type(store.ref.tensor)} {made}[2][{lane.count}];")
+            lines.add("#pragma unroll", margin=True)
+            inner = around.with_fold(pairs, f"{number} * {pairs.step}")
+            with lines.block(of_two), writer.unrolled([lane], inner) as at:
+                at = self._with(read, writer.complete(at, self.body, None, known))
+                place = f"{made}[{number} % 2][{iteration(lane, at)}]"
+                self._each(self.body, at, {store.ref: place})
+            begin = around.with_fold(pairs, f"{first} * {pairs.step}").with_fold(lane, "0")
+            writer.used.add("store_exchanged")
+            lines.add(f"store_exchanged({memory.pointer(store.ref, begin)}, {made});")
 
     def _lanes(
         self,

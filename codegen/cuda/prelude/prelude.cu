@@ -453,6 +453,22 @@ template <int N, class T> __device__ __forceinline__ void store(T *to, const T *
     *reinterpret_cast<vector<T, N> *>(to) = all;
 }
 
+// Writes the results of tensor cores that a pair of threads has of two times 8 columns, two each:
+// one thread those of the first 8, the other one those of the second 8.
+template <class T> __device__ __forceinline__ void store_exchanged(T *to, const T (&from)[2][2])
+{
+    static_assert(sizeof(T) == 2, "16-bit results");
+    const bool odd = threadIdx.x % 2;
+    unsigned int words[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+        words[k] = (unsigned short)from[k][0] | (unsigned int)(unsigned short)from[k][1] << 16;
+    }
+    const unsigned int got = __shfl_xor_sync(0xffffffffu, odd ? words[0] : words[1], 1);
+    const unsigned int both[2] = {odd ? got : words[0], odd ? words[1] : got};
+    store<2>((unsigned int *)(to + (odd ? 6 : 0)), both);
+}
+
 // Copies N neighbouring elements to shared memory; where they are not there, zeros.
 template <int N, class T>
 __device__ __forceinline__ void copy(T *to, const T *from, bool there)

@@ -23,6 +23,7 @@ from cuda_checks import (
 )
 from cuda_modules import needs_nvrtc
 from places import ROOT
+from program_builder import numpy_type
 from sampling import swept
 from tensor_products import FORMS, accepted, work
 
@@ -119,6 +120,39 @@ def batches(type_: str, sizes: tuple[int, int, int, int]) -> Work:
         "    C(b, m, n) +=! float32(X(b, m, k)) * float32(Y(b, n, k))\n}"
     )
     arrays = (rng.integers(-4, 5, shape).astype(type_) for shape in ((b, m, k), (b, n, k)))
+    return work_of_text(source, *arrays)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_pairs_of_threads_exchange_16_bit_results(type_: str) -> None:
+    """Of whole blocks: a store of a warp fills its sectors then."""
+    by_warps = NestOptions(
+        chunk=(32, 64),
+        threads=(16, 8),
+        vectorize=(1, 2),
+        register=(2, 4, 16),
+        tile=(0, 0, 32),
+        stage=(2, 2),
+        buffers=3,
+        mma=(0, 1, 2),
+    )
+    found = []
+    for own in (by_warps, by_warpgroups(1, 64, 3)):
+        for sizes, whole in (((64, 128, 128), True), ((64, 136, 128), False)):
+            one = narrow_results(type_, sizes)
+            found.append(case_of(one, MappingOptions().with_nest(0, own)))
+            assert ("store_exchanged(" in found[-1].module.source) == whole
+    check_cases(found).none()
+
+
+def narrow_results(type_: str, sizes: tuple[int, int, int]) -> Work:
+    m, n, k = sizes
+    rng = np.random.default_rng(7)
+    source = (
+        f"def f({type_}(M, K) X, {type_}(K, N) Y) -> ({type_}(M, N) C) {{\n"
+        "    C(m, n) +=! X(m, k) * Y(k, n)\n}"
+    )
+    arrays = (rng.integers(-4, 5, shape).astype(numpy_type(type_)) for shape in ((m, k), (k, n)))
     return work_of_text(source, *arrays)
 
 
