@@ -65,6 +65,7 @@ PARTS = (
     "fifteenth seen",
     "fifteenth aside",
     "sixteenth aside",
+    "seventeenth seen",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
