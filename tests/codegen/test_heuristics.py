@@ -980,3 +980,11 @@ def test_functions_of_what_all_lanes_share_are_called_for_vectors() -> None:
         H(p, q) +=! X(n, p) * X(n, q) * expit(E(n)) * (1 - expit(E(n))) }"""
     found = chosen(ZEN4, text, (3000, 24), (3000,))
     assert found.stage == (-1, -1, 0)
+
+
+def test_tiles_of_rows_hold_what_loops_do_not_leave_out() -> None:
+    text = """float(B, N, N) A, float(B, N) X) -> (Y) {{
+        Y(b, i) +=! {} ? A(b, i, j) * X(b, j) : 0 }}"""
+    shapes = (4, 1000, 1000), (4, 1000)
+    assert any(plans(text.format("j <= i"), *shapes)[0].tile or ())
+    assert not any(plans(text.format("(j <= i && i - j < 48)"), *shapes)[0].tile or ())
