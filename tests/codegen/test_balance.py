@@ -67,6 +67,27 @@ def test_rows_of_sums_are_shared_in_several_chunks_per_thread() -> None:
     assert plan_cpu(lower(each), MappingOptions("mlp"), device).options["s0"].chunk == (512, 0)
 
 
+@pytest.mark.parametrize(("columns", "cut"), [(500, 0), (512, 1)])
+def test_rows_that_end_within_lines_are_not_cut(columns: int, cut: int) -> None:
+    """Two threads would write parts of one line, 700 times; whole lines of rows have an owner, and
+    the copy of few columns that each thread has is smaller."""
+    each = sized(TRANSPOSED, (700, 3), (columns, 3))
+    chunk = plan_cpu(lower(each), MappingOptions("mlp"), replace(WIDE, threads=2)).options["s0"]
+    assert chunk.chunk is not None and [k for k, n in enumerate(chunk.chunk) if n] == [cut]
+
+
+SUM = "float(N, N) X) -> (Y, S) { Y(i, j) = exp(X(i, j)) S +=! Y(i, j) }"
+
+
+def test_sums_of_what_all_threads_made_are_shared() -> None:
+    """They are awake, and each has its part in its caches."""
+    alone = "float(N, N) X) -> (S) { S +=! X(i, j) }"
+    for text, shared in ((SUM, True), (alone, False)):
+        each, device = sized(text, (350, 350)), replace(WIDE, threads=2)
+        options = plan_cpu(lower(each), MappingOptions("mlp"), device).options
+        assert any(name.endswith(".whole") for name in options) is shared
+
+
 def test_chunks_are_no_longer_than_options_take() -> None:
     text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
     each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)

@@ -198,16 +198,30 @@ LATE = """
   %out.at = getelementptr ptr, ptr %tensors, i64 1
   %out = load ptr, ptr %out.at, align 8
   %at = getelementptr i64, ptr %out, i64 %thread
-  store i64 %threads, ptr %at, align 8
+  store atomic i64 %threads, ptr %at monotonic, align 8
   %first = icmp eq i64 %thread, 0
-  br i1 %first, label %done, label %wait
+  br i1 %first, label %come, label %wait
+come:
+  %tries = phi i64 [ 0, %entry ], [ %next, %again ]
+  %last = sub i64 %threads, 1
+  %other.at = getelementptr i64, ptr %out, i64 %last
+  %other = load atomic i64, ptr %other.at monotonic, align 8
+  %came = icmp ne i64 %other, 0
+  %long = icmp eq i64 %tries, 600000
+  %end = or i1 %came, %long
+  br i1 %end, label %done, label %again
+again:
+  %slept = call i32 @usleep(i32 100)
+  %next = add i64 %tries, 1
+  br label %come
 wait:
   %ignored = call i32 @usleep(i32 %short)
   br label %done
 done:
   ret i32 0
 """
-"""As ``WHO``, but all threads except the first lose their core for ``in[0]`` microseconds."""
+"""As ``WHO``, but all threads except the first lose their core for ``in[0]`` microseconds, and the
+first one waits until the last one has come, but not for ever."""
 
 
 def keep_together(always: bool = True) -> None:

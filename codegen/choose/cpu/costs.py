@@ -57,6 +57,8 @@ LIST_ENTRY_CYCLES = 2.0
 """To list a point, beside its condition."""
 BARRIER_CYCLES = 10_000.0
 """In which a thread waits for others before all of them read what they made together."""
+TORN_LINE_CYCLES = 200.0
+"""In which a line of the cache goes from one core to another and back, as both write a part."""
 
 SCALAR_LOAD_CYCLES = 0.5
 """To load one element."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from tcl.codegen.choose.cpu.costs import TORN_LINE_CYCLES
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import refs
+from tcl.grammar.sizes.varying import provably_divides
 
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
@@ -39,14 +41,15 @@ def balanced(
     # Rows that are added up are read a piece of each at a time.
     piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
     in_order = in_lanes(program, nest) if work else _in_order(program, nest, device)
-    found = list(_chunkings(extents, dims, in_order, piece, work, device.threads))
+    found = list(_chunkings(program, nest, dims, in_order, piece, work, device.threads))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
 
 
 def _chunkings(
-    extents: Sequence[int],
+    program: ir.Program,
+    nest: ir.Nest,
     dims: Sequence[str],
     in_order: Container[str],
     piece: int,
@@ -56,6 +59,7 @@ def _chunkings(
     """What the thread with most work takes, chunks per thread that were asked for, and sizes.
     ``in_order``: the dimensions along which memory lies so, with pieces of so many points at
     least."""
+    extents = tuple(nest.dim(name).extent for name in dims)
     units = [work.unit(dim) if work is not None else 1 for dim in dims]
 
     def whole_units(size: int, k: int) -> int:
@@ -76,6 +80,8 @@ def _chunkings(
             if work is not None:
                 counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
                 takes += work.extra_copy_share(counts)
+                torn = torn_lines(program, nest, dict(zip(dims, sizes, strict=True)), threads)
+                takes += torn * TORN_LINE_CYCLES / work.cycles
             yield takes, share, tuple(sizes)
 
 
@@ -94,6 +100,19 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     """The part of all work that the thread with most of it has, times the number of threads."""
     count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
+
+
+def torn_lines(program: ir.Program, nest: ir.Nest, sizes: Mapping[str, int], threads: int) -> int:
+    """Lines of results of which two threads write a part, where chunks have such sizes: at the ends
+    of what threads have of each row, if chunks or rows end within lines."""
+    steps = dict(program.tensor(nest.point.target.tensor).layout.place(nest.point.target).terms)
+    torn = 0
+    for dim, size in sizes.items():
+        step, parts = steps.get(dim, 0), -(-nest.dim(dim).extent // size)
+        outer = {d: s for d, s in steps.items() if abs(s) > abs(step)}
+        if parts > 1 and not all(provably_divides(LINE, s) for s in (size * step, *outer.values())):
+            torn += (min(parts, threads) - 1) * math.prod(nest.dim(d).extent for d in outer)
+    return torn
 
 
 def fastest_way(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> MatrixWay | TileChoice:

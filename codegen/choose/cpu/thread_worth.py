@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import CpuProfile
@@ -15,6 +16,8 @@ WAKING = 20_000.0
 """Nanoseconds of work on one thread below which others are left asleep. To begin and end together
 takes 1 µs while all are awake, as in a loop of calls, and 20 to 40 µs when they have to be woken.
 Two threads save half of the time: in a loop from about 5 µs on, after a pause from about 60."""
+AWAKE = 4_000.0
+"""Likewise where they are awake already: to add up their sums takes a microsecond."""
 
 _PER_LANE = 8.0
 """Operations per nanosecond and lane of a vector register, in a good kernel of some 20 µs: 5 to 10
@@ -37,8 +40,12 @@ def worth_threads(program: ir.Program, device: CpuProfile) -> bool:
 
 
 def worth_sharing(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
-    """Whether a nest alone takes long enough for that."""
-    return _nanoseconds(program, nest, device) >= WAKING
+    """Whether a nest alone takes long enough for that. Where it reads what nests before it make,
+    others are awake, and have a part of that in their caches."""
+    before = takewhile(lambda other: other.name != nest.name, program.nests)
+    made = {other.point.target.tensor for other in before}
+    awake = any(load.ref.tensor in made for load in operands(nest.point))
+    return _nanoseconds(program, nest, device) >= (AWAKE if awake else WAKING)
 
 
 def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
