@@ -23,7 +23,14 @@ from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import Kind, ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
+from tcl.grammar.tree.traverse import (
+    children,
+    evaluated,
+    index_lets,
+    is_index_arithmetic,
+    made_of_indices,
+    walk,
+)
 
 _LARGEST_INDEX = 2**16
 """An index or a size is taken to be no larger. What is made of these alone is checked for the sizes
@@ -39,7 +46,7 @@ _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "
 def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
     """A warning for each expression that can wrap before the language widens it."""
     lets = {let.name: let.value for let in statement.lets}
-    work = _Widening(lets, source)
+    work = _Widening(lets, index_lets(statement.lets), source)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
@@ -47,6 +54,7 @@ def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnosti
 @dataclass(slots=True)
 class _Widening:
     lets: Mapping[str, c.Expr]
+    index_lets: Collection[str]
     source: Source
     reported: set[Span] = field(default_factory=set)
     known: dict[int, Bounds] = field(default_factory=dict)
@@ -159,7 +167,7 @@ class _Widening:
         if not isinstance(expr, _Operation) or expr.op not in ("+", "-", "*"):
             return False
         type_ = expr.type
-        if not type_.is_integral or is_index_arithmetic(expr):
+        if not type_.is_integral or is_index_arithmetic(expr, self.index_lets):
             return False
         if to.is_float:  # an int32 of which a float is made is as good as the float
             wider = type_.bits < 32 or (type_.bits == 32 and expr.op == "*")
@@ -230,10 +238,13 @@ class _Widening:
 
 
 def _of_indices(expr: c.Expr) -> bool:
-    """Whether a value is made of indices and sizes alone, in whatever type."""
+    """Whether a value is made of indices and sizes, and no cast says which type is meant."""
     if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
-        return is_index_arithmetic(expr.operand)
-    return is_index_arithmetic(expr)
+        expr = expr.operand
+    parts = list(walk(expr))
+    if not any(isinstance(part, c.Index | c.Size | c.Dimension) for part in parts):
+        return False
+    return made_of_indices(expr, ()) and not any(isinstance(part, c.Cast) for part in parts)
 
 
 def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from tcl.grammar.sizes.varying import largest, smallest
+from tcl.grammar.sizes.varying import Size, Undecided, largest, smallest
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree import size_expressions
@@ -47,29 +47,41 @@ def product(a: Bounds, b: Bounds) -> Bounds:
 
 
 def quotient(a: Bounds, b: Bounds) -> Bounds:
-    """C's division by a constant, 0 by zero; by anything else nothing is known."""
-    if b[0] != b[1] or math.isinf(b[0]):
-        return UNBOUNDED
-    if b[0] == 0:
-        return 0, 0
-    return _corners(_truncated(x, int(b[0])) for x in a)
+    """C's division, 0 by zero."""
+    _check_known(a, b)
+    low, high = b
+    found: list[float] = [0] if low <= 0 <= high else []
+    if low < 0:
+        found += [_truncated(x, y) for x in a for y in (low, smallest(high, -1))]
+    if high > 0:
+        found += [_truncated(x, y) for x in a for y in (largest(low, 1), high)]
+    return _corners(found) if found else UNBOUNDED
 
 
-def _truncated(x: float, by: int) -> float:
-    if math.isinf(x):
+def _check_known(*bounds: Bounds) -> None:
+    """Kernels that sizes share have no quotients by or of these."""
+    sizes = [str(x) for pair in bounds for x in pair if isinstance(x, Size)]
+    if sizes:
+        raise Undecided(f"{sizes[0]} is known only when the kernel runs")
+
+
+def _truncated(x: float, by: float) -> float:
+    if isinstance(by, float):  # infinite
+        return 0
+    if isinstance(x, float):
         return x if by > 0 else -x
-    return size_expressions.quotient(int(x), by)
+    return size_expressions.quotient(x, by)
 
 
 def remainder(a: Bounds, b: Bounds) -> Bounds:
-    """C's remainder by a constant: it has the sign of the dividend; 0 by zero."""
-    if b[0] != b[1] or math.isinf(b[0]):
-        return UNBOUNDED
-    if b[0] == 0:
+    """C's remainder: it has the sign of the dividend; 0 by zero."""
+    _check_known(a, b)
+    low, high = b
+    by = largest(high, -low)
+    if by == 0:
         return 0, 0
-    by = abs(int(b[0]))
-    if 0 <= a[0] <= a[1] < math.inf and int(a[0]) // by == int(a[1]) // by:
-        return int(a[0]) % by, int(a[1]) % by
+    if low == high and 0 <= a[0] <= a[1] < math.inf and a[0] // by == a[1] // by:
+        return a[0] % by, a[1] % by
     return (0 if a[0] >= 0 else largest(a[0], 1 - by)), (0 if a[1] <= 0 else smallest(a[1], by - 1))
 
 

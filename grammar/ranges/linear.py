@@ -265,6 +265,11 @@ class Analysis:
             self._bounds[key] = expr, of_type(expr, found)
         return self._bounds[key][1]
 
+    def before_wrapping(self, expr: c.Expr) -> Bounds:
+        """Bounds of an operation on integers that do not wrap: before it wraps, if it does."""
+        form = self.linear(expr)
+        return self.bounds(form) if form.is_affine else self._operation(expr, NO_FACTS)
+
     def _operation(self, expr: c.Expr, facts: Facts) -> Bounds:
         def bounds_of(e: c.Expr) -> Bounds:
             return self.bounds(self.linear(e), facts)
@@ -275,6 +280,10 @@ class Analysis:
                 op="+" | "-" | "min" | "max" | "*" | "/" | "%" as op, left=left, right=right
             ):
                 return operation(op, bounds_of(left), bounds_of(right))
+            case c.Unary(op="-", operand=operand):
+                return operation("-", (0, 0), bounds_of(operand))
+            case c.Cast(operand=operand) if operand.type.is_bool:
+                return operand.type.limits
             case c.Select() if self._branches < _MOST_BRANCHES:
                 self._branches += 1
                 then, otherwise = (

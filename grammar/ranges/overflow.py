@@ -1,65 +1,84 @@
-"""Index arithmetic used as a value is int32. For sizes that make it wrap, say so.
+"""Arithmetic on indices and sizes alone does not wrap: for sizes that would make it, say so.
 
-In a subscript the same arithmetic is exact, and nothing needs to be said.
+That holds for values of int32 and int64. In a subscript such arithmetic is exact, and nothing needs
+to be said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcl.grammar.ranges.intervals import Bounds, product
+from tcl.grammar.ranges.intervals import within
 from tcl.grammar.ranges.linear import Analysis
-from tcl.grammar.sizes.varying import largest, smallest
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
-from tcl.grammar.syntax.types import INDEX
+from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, evaluated, is_index_arithmetic
+from tcl.grammar.tree.traverse import children, computed, index_lets, is_index_arithmetic
 
 
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
-    """A problem for each largest expression of indices and sizes whose values leave int32."""
-    for expr in evaluated(statement):
-        yield from _overflows_below(expr, analysis)
+    """A problem for each smallest part made of indices and sizes whose values leave its type."""
+    check = _Overflows(analysis, index_lets(statement.lets))
+    for let in statement.lets:
+        found = list(check.in_value(let.value))
+        yield from found
+        if found:
+            check.lets -= {let.name}
+    for expr in computed(statement):
+        yield from check.in_subscript(expr)
+    yield from check.in_value(statement.rhs)
 
 
-def _overflows_below(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
-    if is_index_arithmetic(expr):
-        low, high = _bounds(expr, analysis)
-        least, most = INDEX.limits
-        if low < least or high > most:
-            yield Diagnostic(
-                f"this index arithmetic takes values from {low} to {high} for these sizes, "
-                f"which {INDEX} cannot hold; convert its parts to float first",
-                expr.span,
-                section=Section.ARITHMETIC,
-            )
-        return
-    if isinstance(expr, c.Read):  # subscripts are exact, but may contain reads
-        for read in _outermost_reads(expr.subscripts):
-            yield from _overflows_below(read, analysis)
-        return
-    for child in children(expr):
-        yield from _overflows_below(child, analysis)
+class _Overflows:
+    def __init__(self, analysis: Analysis, lets: frozenset[str]) -> None:
+        self.analysis = analysis
+        self.lets = lets
+        """Those made of indices and sizes alone, without a problem."""
 
-
-def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:
-    stack = list(reversed(exprs))
-    while stack:
-        expr = stack.pop()
+    def in_value(self, expr: c.Expr) -> Iterator[Diagnostic]:
+        """The problems in what is computed in its own type."""
         if isinstance(expr, c.Read):
-            yield expr
-        else:
-            stack.extend(reversed(children(expr)))
+            for subscript in expr.subscripts:
+                yield from self.in_subscript(subscript)
+            return
+        inner = [problem for child in children(expr) for problem in self.in_value(child)]
+        yield from inner
+        if not inner and _can_leave(expr) and is_index_arithmetic(expr, self.lets):
+            yield from self._of_arithmetic(expr)
+
+    def _of_arithmetic(self, expr: c.Expr) -> Iterator[Diagnostic]:
+        low, high = self.analysis.before_wrapping(expr)
+        if within((low, high), expr.type):
+            return
+        values = f"the value {low}" if low == high else f"values from {low} to {high}"
+        better = f"{INT64} or to float" if expr.type == INDEX else "float"
+        yield Diagnostic(
+            f"this index arithmetic takes {values} for these sizes, which {expr.type} cannot hold; "
+            f"convert a part of it to {better} first",
+            expr.span,
+            section=Section.ARITHMETIC,
+        )
+
+    def in_subscript(self, expr: c.Expr) -> Iterator[Diagnostic]:
+        """The problems in a subscript: in conditions and in casts that may change a value."""
+        match expr:
+            case c.Select(condition=condition, then=then, otherwise=otherwise):
+                yield from self.in_value(condition)
+                exact: tuple[c.Expr, ...] = (then, otherwise)
+            case c.Cast(operand=operand, type=type_) if not (
+                operand.type.is_integral and within(operand.type.limits, type_)
+            ):
+                yield from self.in_value(operand)
+                exact = ()
+            case _:
+                exact = children(expr)
+        for part in exact:
+            yield from self.in_subscript(part)
 
 
-def _bounds(expr: c.Expr, analysis: Analysis) -> Bounds:
-    """Bounds over everything that is computed on the way: intermediate results wrap, too."""
-    form = analysis.linear(expr)
-    if isinstance(expr, c.Binary) and expr.op == "*" and not form.is_affine:
-        found = product(_bounds(expr.left, analysis), _bounds(expr.right, analysis))
-    else:
-        found = analysis.bounds(form)
-    inner = [_bounds(child, analysis) for child in children(expr)]
-    low = smallest(found[0], *(b[0] for b in inner))
-    return low, largest(found[1], *(b[1] for b in inner))
+def _can_leave(expr: c.Expr) -> bool:
+    """Whether a value may be none of its type though its operands are: ``/`` has one such value,
+    -2147483648 / -1, and sizes may be as large as they like."""
+    operation = isinstance(expr, c.Unary | c.Binary) and expr.op in ("+", "-", "*")
+    return operation or isinstance(expr, c.Index | c.Size | c.Dimension)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tcl.grammar.syntax import walk as nodes
-from tcl.grammar.syntax.types import INDEX
+from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
 
 children: Callable[[c.Expr], tuple[c.Expr, ...]] = nodes.children
@@ -34,23 +34,35 @@ def reads(statement: c.Statement) -> Iterator[c.Read]:
                 yield node
 
 
-def is_index_arithmetic(expr: c.Expr) -> bool:
-    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
+def is_index_arithmetic(expr: c.Expr, lets: Collection[str]) -> bool:
+    """Whether a value is made of indices and sizes alone, in a type in which it does not wrap."""
+    return expr.type in (INDEX, INT64) and made_of_indices(expr, lets)
+
+
+def index_lets(lets: Iterable[c.Let]) -> frozenset[str]:
+    """The names of lets that are made of indices and sizes alone."""
+    found = frozenset[str]()
+    for let in lets:
+        if made_of_indices(let.value, found):
+            found |= {let.name}
+    return found
+
+
+def made_of_indices(expr: c.Expr, lets: Collection[str]) -> bool:
+    """Whether an integer or a bool is made of indices and sizes alone, as those ``lets`` are.
+
+    Data may decide which of two such values is taken.
+    """
     match expr:
-        case c.Index() | c.Size() | c.Dimension():
-            return True
-        case c.Unary(op="-") | c.Binary(op="+" | "-" | "*"):
-            if expr.type != INDEX:
-                return False
-            leaves = [n for n in walk(expr) if not children(n)]
-            inner = (n for n in walk(expr) if children(n))
-            arithmetic = all(
-                isinstance(n, c.Unary) or (isinstance(n, c.Binary) and n.op in "+-*") for n in inner
-            )
-            known = all(isinstance(n, c.Index | c.Size | c.Dimension | c.Const) for n in leaves)
-            return arithmetic and known
-        case _:
+        case c.LetRef(name=name):
+            return name in lets
+        case c.Read() | c.Call():
             return False
+        case c.Select(then=then, otherwise=otherwise):
+            return made_of_indices(then, lets) and made_of_indices(otherwise, lets)
+        case _:
+            parts = children(expr)
+            return not expr.type.is_float and all(made_of_indices(part, lets) for part in parts)
 
 
 def rename(

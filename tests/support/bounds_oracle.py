@@ -16,7 +16,7 @@ from typing import assert_never
 
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import is_index_arithmetic
+from tcl.grammar.tree.traverse import index_lets, is_index_arithmetic
 
 
 class OutOfBoundsError(AssertionError):
@@ -88,8 +88,10 @@ class _Point:
     statement: SizedStatement
     indices: dict[str, int]
     lets: dict[str, float] = field(default_factory=dict)
+    index_lets: frozenset[str] = field(init=False)
 
     def run(self) -> None:
+        self.index_lets = index_lets(self.statement.statement.lets)
         try:
             for let in self.statement.statement.lets:
                 self.lets[let.name] = self.value(let.value)
@@ -113,7 +115,7 @@ class _Point:
                 return self._read(expr)
             case c.Unary(op=op, operand=operand):
                 value = self.value(operand)
-                return not value if op == "!" else _wrapped(-value, expr)
+                return not value if op == "!" else self._wrapped(-value, expr)
             case c.Binary():
                 return self._binary(expr)
             case c.Select(condition=condition, then=then, otherwise=otherwise):
@@ -172,7 +174,11 @@ class _Point:
                 return left == right
             case _:
                 return left != right
-        return _wrapped(found, expr)
+        return self._wrapped(found, expr)
+
+    def _wrapped(self, value: float, expr: c.Expr) -> float:
+        exact = is_index_arithmetic(expr, self.index_lets)
+        return int(value) if exact else _wrapped(value, expr)
 
 
 def _divided(expr: c.Binary, left: float, right: float) -> float:
@@ -187,12 +193,10 @@ def _divided(expr: c.Binary, left: float, right: float) -> float:
 
 
 def _wrapped(value: float, expr: c.Expr) -> float:
-    """Integers wrap in their type. Where that is int32 index arithmetic, it is exact."""
+    """Integers wrap in their type."""
     if expr.type.is_float or expr.type.is_bool:
         return min(max(value, -1e30), 1e30)
     low, high = expr.type.limits
-    if low <= value <= high or is_index_arithmetic(expr):
-        return int(value)
     return (int(value) - low) % (high - low + 1) + low
 
 
