@@ -112,7 +112,7 @@ class ExprChecker:
             )
         if name not in self.usable and self.in_range:
             close = "".join(f"; did you mean '{n}'?" for n in closest_few(name, scope.sizes, 1))
-            remedy = close or "; ranges use only sizes and whole numbers"
+            remedy = close or "; ranges use only sizes and whole numbers" + _SIZES
             return self._problem(span, f"'{name}' is not a size{remedy}", Section.WHERE)
         if name not in self.usable:
             scope.undefined(name, span, f"name '{name}'")
@@ -128,7 +128,9 @@ class ExprChecker:
                 f"'{name}' is not a tensor and takes no subscripts",
                 Section.SUBSCRIPTS,
             )
-        tensor = None if self._recurs(expr) else scope.readable(name, expr.name_span)
+        tensor = (
+            None if self._recurs(expr) else scope.readable(name, expr.name_span, expr.arguments)
+        )
         if tensor is None:
             # It may be meant as a function or a call of a def, which takes whole tensors.
             for argument in expr.arguments:
@@ -274,6 +276,9 @@ class ExprChecker:
             Section.OPERATORS,
         )
         return False
+
+
+_SIZES = "; a size is a dimension of an input, as N of float(N) X and T.0 of a tensor T"
 
 
 def _all(values: Sequence[c.Expr | None]) -> tuple[c.Expr, ...] | None:

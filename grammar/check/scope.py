@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from tcl.common.closest import closest_few
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
-from tcl.grammar.syntax.ast import Apply, Assign, Let, Name, Number, Statement, TensorType
+from tcl.grammar.syntax.ast import Apply, Assign, Expr, Let, Name, Number, Statement, TensorType
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.meant import no_name
 from tcl.grammar.syntax.reference import Section
@@ -99,7 +100,7 @@ class DefScope:
             left += uses
         return other in seen
 
-    def readable(self, name: str, span: Span) -> Tensor | None:
+    def readable(self, name: str, span: Span, arguments: Sequence[Expr] = ()) -> Tensor | None:
         """The tensor of that name, if it may be read here; else the problem is noted."""
         if name in self.inputs:
             return self.inputs[name]
@@ -115,11 +116,24 @@ class DefScope:
             message = f"'{name}' is a def; call it in a separate statement: A = {name}(X)"
             self.refuse(span, message, Section.CALLS)
         else:
-            self.undefined(name, span, f"tensor or function '{name}'")
+            values = any(isinstance(node, Apply) for a in arguments for node in walk(a))
+            if values and len(name) > 1 and name.islower():
+                remedy = "; there is no such function, and a tensor has to be among the inputs"
+                self.undefined(name, span, f"function '{name}'", remedy, Section.FUNCTIONS)
+            else:
+                self.undefined(name, span, f"tensor or function '{name}'")
         return None
 
-    def undefined(self, name: str, span: Span, what: str) -> None:
-        """Note that a name stands for nothing, and what may be meant."""
+    def undefined(
+        self,
+        name: str,
+        span: Span,
+        what: str,
+        remedy: str = "; list it among the inputs with its type, or correct the name",
+        section: Section = Section.DEFS,
+    ) -> None:
+        """Note that a name stands for nothing, and what may be meant; the ``remedy`` where no other
+        name looks like it."""
         meant = no_name(name)
         folded = name.casefold()
         bound = self.bound_elsewhere(name, span)
@@ -130,7 +144,7 @@ class DefScope:
         elif meant is not None and all(n.casefold() != folded for n in self.known_names()):
             self.refuse(span, *meant)
         else:
-            self.refuse(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
+            self.refuse(span, f"undefined {what}{self.suggest(name) or remedy}", section)
 
     def after_where(self, name: str) -> bool:
         """Whether ``name = ...`` stands after a where clause, and may be meant as another one."""
@@ -157,8 +171,6 @@ class DefScope:
         return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
 
     def suggest(self, name: str) -> str:
-        """A remedy for an undefined name: the names that look like it."""
+        """A remedy for an undefined name: the names that look like it, if any do."""
         close = closest_few(name, self.known_names(), 2)
-        if close:
-            return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
-        return "; list it among the inputs with its type, or correct the name"
+        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?" if close else ""

@@ -14,9 +14,11 @@ from tcl.grammar.check.places import check_places, computed, element
 from tcl.grammar.check.scope import DefScope, dims_of, missing_comma
 from tcl.grammar.syntax import ast, walk
 from tcl.grammar.syntax import types as t
+from tcl.grammar.syntax.printer import expr_text
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree import traverse
 from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.traverse import reads
 
@@ -319,11 +321,25 @@ def _target_type(
         scope.refuse(
             statement.rhs.span,
             f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
-            f"cast the value: {type_}(...)",
+            f"{_narrowed(statement, rhs, type_)}",
             Section.TYPES,
         )
         return None
     return type_
+
+
+def _narrowed(statement: ast.Assign, rhs: c.Expr, to: ScalarType) -> str:
+    """What to do about a value of a wider type: of a float that is reduced, not a cast of it all,
+    which would round each term."""
+    wide = [n.span for n in traverse.walk(rhs) if isinstance(n, c.Read) and n.type == rhs.type]
+    found = [node for node in walk.walk(statement.rhs) if node.span in wide]
+    if statement.op == "=" or not (to.is_float and found):
+        return f"cast the value: {to}(...)"
+    part = expr_text(found[0])
+    return (
+        f"cast what is {rhs.type}, {to}({part}), or reduce into a {rhs.type} output and cast that "
+        f"in a second statement; {to}(...) of the whole value would round each term"
+    )
 
 
 def _check_in_place(statement: c.Statement, scope: DefScope) -> None:

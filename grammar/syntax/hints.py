@@ -54,6 +54,9 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
         message = f"unexpected '['; {_TWO_ENDS[0]}"
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
+    elif c.isdigit() and c.isascii() and (number := _NOT_DECIMAL.match(source.text, position)):
+        message = f"unexpected '{c}': numbers are decimal, without '_'; write "
+        message += f"{int(number[0], 0)} for {number[0]}"
     elif c.isdigit() and c.isascii():
         message = f"unexpected '{c}': a number runs into a name; put an operator or a space between"
     elif c.isascii() and c.isprintable():
@@ -121,6 +124,9 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
 
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
+_NOT_DECIMAL = re.compile(
+    r"(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,99}|0[oO][0-7]{1,50}|[1-9]\d{0,40}(_\d{1,40}){1,9})\b(?!\.)"
+)
 _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
 _IN = re.compile(r"\bin\s*\Z")
@@ -147,16 +153,17 @@ def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
     return None
 
 
-def _third_value(read: Sequence[Token]) -> bool:
-    """Whether what comes next would be a third value of ``min`` or ``max``."""
+def _third_value(read: Sequence[Token]) -> str | None:
+    """The ``min`` or ``max`` of which what comes next would be a third value."""
     depth = commas = 0
     for place in range(len(read) - 1, 0, -1):
         kind = read[place].kind
         depth += (kind == ")") - (kind == "(")
         commas += kind == "," and not depth
         if depth < 0:
-            return commas == 1 and read[place - 1].kind in ("min", "max")
-    return False
+            name = read[place - 1].kind
+            return name if commas == 1 and name in ("min", "max") else None
+    return None
 
 
 def _twice(token: Token, text: str) -> tuple[str, Section] | None:
@@ -169,9 +176,13 @@ def _twice(token: Token, text: str) -> tuple[str, Section] | None:
             return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
         case "<" | ">":
             places = _PLACES.match(text, token.span.end)
-            shift = f"x {'*' if token.text == '<' else '/'} {2 ** int(places[1] if places else 4)}"
+            power = 2 ** int(places[1] if places else 4)
+            shift = f"x {'*' if token.text == '<' else '/'} {power}"
             shift += " for a shift by 4" if places is None else ""
-            shift += ", of an unsigned x" if token.text == ">" else ""
+            if token.text == ">":
+                shift += " of an unsigned x"
+                if power < 2**63:  # larger ones are no int64
+                    shift += f", x / {power} - (x % {power} < 0 ? 1 : 0) of a signed x"
             return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
     return None
 
@@ -216,8 +227,8 @@ def _hint(
         return no_reduction(token.text)
     if token.text == before and (twice := _twice(token, text)):
         return twice
-    if kind == "," and _third_value(read):
-        return "min and max take two values; write max(max(x, y), z)", Section.OPERATORS
+    if kind == "," and (name := _third_value(read)):
+        return f"{name} takes two values; write {name}({name}(x, y), z)", Section.OPERATORS
     if kind == "=" and "EQUALITY" in accepted:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS

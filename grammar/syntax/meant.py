@@ -145,7 +145,8 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "not": "write !x",
     },
     Section.LITERALS: {
-        "inf": "log(0.0) is minus infinity; -1e30 is an ordinary number",
+        "inf infinity": "-log(0.0) is infinity, log(0.0) minus infinity; 1e30 is an ordinary "
+        "number",
         "nan": "write sqrt(-1.0)",
         "pi": "write 3.141592653589793, or use sinpi and cospi",
         "true": "write 1 == 1, or bool(1)",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from programs import SYNTAX, in_def, unmark
 
+import tcl
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import check
 from tcl.grammar.syntax import ast
@@ -149,3 +153,18 @@ def test_errors_can_be_pickled() -> None:
         parse("def", "some.tc")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.span) == (str(caught.value), caught.value.span)
+
+
+@pytest.mark.parametrize("places", [1, 3, 31, 62])
+def test_the_remedies_for_a_shift_compute_it(places: int) -> None:
+    header = "def f(int64(N) X, uint64(N) U) -> (O, P)"
+    with pytest.raises(TclSyntaxError) as error:
+        check(f"{header} {{ O(n) = X(n) >> {places} }}")
+    found = re.search(r"write (.*) of an unsigned x, (.*) of a signed x", error.value.message)
+    assert found is not None
+    unsigned, signed = re.sub(r"\bx\b", "u", found[1]), found[2]
+    text = f"{header} {{ O(n) = {signed} where x = X(n) P(n) = {unsigned} where u = U(n) }}"
+    x = np.array([-(2**63), -(2**63) + 5, -9, -8, -7, -1, 0, 1, 7, 8, 2**63 - 1])
+    o, p = tcl.define(text).f(x, x.astype(np.uint64))
+    assert np.array_equal(o, x >> places)
+    assert np.array_equal(p, x.astype(np.uint64) >> np.uint64(places))
