@@ -198,9 +198,8 @@ class Analysis:
                 return Linear({}, cast(int, low)) if low == high else Linear({expr: 1})
             case c.Cast(operand=operand, type=type_) if operand.type.is_integral:
                 form = self.linear(operand)
-                plain = form.is_affine and type_ in (INDEX, INT64)
-                exact = plain or within(self.bounds(form), type_)
-                return form if exact else Linear({expr: 1})
+                kept = within(operand.type.limits, type_) or within(self.bounds(form), type_)
+                return form if kept else Linear({expr: 1})
             case _:
                 return Linear({expr: 1})
 
