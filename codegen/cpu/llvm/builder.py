@@ -212,6 +212,7 @@ class Builder:
         with self.known.loop(out, written) as here:
             self.befores[at] = here.before
             self.start(into)
+            here.begins = self.known.scope
             yield
         self.start(out)
 
@@ -322,6 +323,7 @@ class Builder:
     def leave_if_stopped(self) -> None:
         """The way out of a call that is to end, see ``tcl.codegen.cpu.abi``."""
         stop, leave, on = (self.new_label(hint) for hint in ("stop", "leave", "on"))
+        before = self.known.scope
         self.lines.append(stopped(stop).rstrip("\n"))
         self.branch_if(Val(f"%{stop}", "i1"), leave, on)
         self.start(leave)
@@ -329,6 +331,8 @@ class Builder:
             self.do(text)
         self.do("ret i32 0")
         self.start(on)
+        if self.known.around and self.known.around[-1].begins == before:
+            self.known.around[-1].begins = self.known.scope
 
     def metadata(self, kind: str, value: str) -> str:
         """What an instruction ends with to carry a note."""

@@ -34,6 +34,8 @@ class Around:
     """... and likewise."""
     written: Collection[str] | None
     """The tensors that iterations store to; None: any."""
+    begins: int = -1
+    """The scope that every iteration begins in."""
 
 
 @dataclass(slots=True)
@@ -135,11 +137,13 @@ class Known:
         return found
 
     def depth_of_load(self, tensor: str, text: str) -> int:
-        """Likewise, of a read of a tensor that may be made in vain."""
-        least, depth = self.depth(text), len(self.around)
+        """Likewise, of a read of a tensor that may be made in vain. It comes before a loop only if
+        each iteration reads, whatever holds: elements of a vector under a condition may lie
+        outside of the tensor where that does not hold."""
+        least, depth, scope = self.depth(text), len(self.around), self.scope
         while depth > least:
-            written = self.around[depth - 1].written
-            if written is None or tensor in written:
+            loop = self.around[depth - 1]
+            if loop.written is None or tensor in loop.written or scope != loop.begins:
                 break
-            depth -= 1
+            depth, scope = depth - 1, loop.scope
         return depth

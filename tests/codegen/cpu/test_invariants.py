@@ -31,14 +31,15 @@ ENDS = Val("%n", "i64")
     [
         (ROWS, [(64, 256), (64,)], " load float,", {1}),
         (ROWS, [(64, 256), (64,)], " load <16 x float>,", {2}),
-        (SUMS, [(64, 4096)], " load float,", {1}),
+        (SUMS, [(64, 4096)], " load float,", {1, 2}),
         (ROOTS, [(64, 256)], "call float @llvm.sqrt", {1}),
     ],
     ids=["shared", "own", "sums", "roots"],
 )
 def test_depths(text: str, shapes: list[tuple[int, ...]], what: str, depths: set[int]) -> None:
     """How many loops are around what a row shares, and around what it does not. Sums are stored in
-    the loop over rows: they are read in it, before the one over a row."""
+    the loop over rows: they are read in it, before the one over a row, but for ends of rows, of
+    which there may be none."""
     lines = _emitted(text, shapes)[0].splitlines()
     assert {depth for depth, line in _with_depths(lines) if what in line} == depths
 
