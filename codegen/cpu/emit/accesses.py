@@ -22,6 +22,8 @@ from tcl.grammar.syntax.types import INT32
 
 _REGISTER = 32
 """Bytes of the longest registers of x86 without masks of their own."""
+_WORD_BYTES = 8
+"""Of the longest register that is no vector."""
 _WORD = INT32
 """What dot products read several elements as."""
 
@@ -315,10 +317,7 @@ class AccessEmitter:
                 b.binary("mul", x, number(step)) for x in (low, b.binary("sub", high, low))
             )
             source, target = (b.op(f"getelementptr i8, {p}, {first}", "ptr") for p in (slot, there))
-            text = b.call_text(
-                "llvm.memcpy.p0.p0.i64", "void", target, source, size, Val("false", "i1")
-            )
-            b.store(tensor, text)
+            self._copy(source, target, size, tensor, lanes * step, step)
             return
         inside = self._inside(scope)
         align, short = Val(str(layout.alignment), "i32"), suffix(raw.type, raw.lanes)
@@ -328,6 +327,28 @@ class AccessEmitter:
             name = f"llvm.masked.scatter.{short}.v{lanes}p0"
             there = self._lane_places(there, step, lanes)
         b.store(tensor, b.call_text(name, "void", raw, there, align, inside))
+
+    def _copy(self, source: Val, target: Val, size: Val, tensor: str, most: int, unit: int) -> None:
+        """Copies so many bytes, a multiple of ``unit`` and at most ``most``: the first ones and the
+        last ones, in the longest pieces of which there is one. A call of ``memcpy`` would take all
+        vectors out of their registers."""
+        b, after, piece = self.b, self.b.new_label("after"), most // 2
+        while piece >= unit:
+            some, fewer = b.new_label("some"), b.new_label("fewer")
+            b.branch_if(b.compare("icmp uge", size, number(piece)), some, fewer)
+            b.start(some)
+            type_ = f"i{8 * piece}" if piece <= _WORD_BYTES else f"<{piece} x i8>"
+            ends = number(0), b.binary("sub", size, number(piece))
+            places = [(b.op(f"getelementptr i8, {source}, {k}", "ptr"), k) for k in ends]
+            values = [(b.op(f"load {type_}, {at}, align 1", type_), k) for at, k in places]
+            for value, k in values:
+                to = b.op(f"getelementptr i8, {target}, {k}", "ptr")
+                b.store(tensor, f"store {type_} {value.text}, {to}, align 1")
+            b.branch(after)
+            b.start(fewer)
+            piece //= 2
+        b.branch(after)
+        b.start(after)
 
     def _inside(self, scope: Scope) -> Val:
         """The mask of the lanes that are to be written."""
