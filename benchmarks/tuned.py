@@ -66,6 +66,7 @@ PARTS = (
     "fifteenth aside",
     "sixteenth aside",
     "seventeenth seen",
+    "seventeenth aside",
 )
 ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
