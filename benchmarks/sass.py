@@ -11,6 +11,7 @@ import itertools
 import operator
 import re
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -97,10 +98,17 @@ class Instruction:
         return max((wide.get(m, 1) for m in self.modifiers), default=1)
 
 
+def nvdisasm() -> Path | None:
+    """Where the disassembler is, of the package ``nvidia-cuda-nvdisasm``; None if it is not."""
+    places = import_module("nvidia").__path__
+    return next((tool for place in places for tool in Path(place).glob("*/bin/nvdisasm")), None)
+
+
 def kernels(cubin: bytes) -> dict[str, tuple[Instruction, ...]]:
     """The kernels of a CUBIN, read by nvdisasm."""
-    places = import_module("nvidia").__path__
-    tool = next(tool for place in places for tool in Path(place).glob("*/bin/nvdisasm"))
+    tool = nvdisasm()
+    if tool is None:
+        sys.exit("machine code is read by nvdisasm: pip install nvidia-cuda-nvdisasm")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin + b"\0")  # NVRTC leaves off the last byte
         file.flush()

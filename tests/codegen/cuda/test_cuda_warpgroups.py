@@ -227,7 +227,10 @@ def test_machine_code(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before it is waited for, no spills."""
     if not (ROOT / "benchmarks").is_dir():
         pytest.skip("benchmarks are in the source tree only")
-    from benchmarks.sass import kernels
+    from benchmarks.sass import kernels, nvdisasm
+
+    if nvdisasm() is None:
+        pytest.skip("needs nvidia-cuda-nvdisasm")
 
     said: list[str] = []
     compiled = compiling._compile_source
