@@ -7,6 +7,7 @@ to be said.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from tcl.grammar.ranges.intervals import within
 from tcl.grammar.ranges.linear import Analysis
@@ -14,13 +15,20 @@ from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import children, computed, index_lets, is_index_arithmetic
+from tcl.grammar.tree.traverse import children, computed, index_lets, is_index_arithmetic, walk
 
 
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
-    """A problem for each smallest part made of indices and sizes whose values leave its type."""
+    """A problem for each smallest part made of indices and sizes whose values leave its type. What
+    only ranges use is computed exactly."""
     check = _Overflows(analysis, index_lets(statement.lets))
+    used = {e.name for x in (*computed(statement), statement.rhs) for e in walk(x) if _is_let(e)}
+    for let in reversed(statement.lets):
+        if let.name in used:
+            used |= {e.name for e in walk(let.value) if _is_let(e)}
     for let in statement.lets:
+        if let.name not in used:
+            continue
         found = list(check.in_value(let.value))
         yield from found
         if found:
@@ -28,6 +36,10 @@ def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic
     for expr in computed(statement):
         yield from check.in_subscript(expr)
     yield from check.in_value(statement.rhs)
+
+
+def _is_let(expr: c.Expr) -> TypeGuard[c.LetRef]:
+    return isinstance(expr, c.LetRef)
 
 
 class _Overflows:
