@@ -276,7 +276,7 @@ def _step_cycles(
         if tile.unrolled < inner.extent:
             around = LOOP_END_CYCLES / inner.extent
     elif core.compacted:
-        around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
+        around = LOOP_END_CYCLES / max(1, steps)  # nobody foresees the end of a list
     elif inner is not None and inner.extent >= SHORT_LOOP and along_lanes(core, lane).busy:
         busy += BROADCAST_CYCLES * spread
         busy += COUNTING_CYCLES / tile.unrolled if along_lanes(core, lane).counts else 0.0

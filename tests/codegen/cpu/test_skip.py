@@ -292,3 +292,12 @@ def test_the_default_leaves_out_the_middle_of_a_window() -> None:
     image = np.random.default_rng(0).integers(0, 9, (20, 40)).astype("f")
     check(sized_of(SURROUNDINGS, image), SKIP, [image])
     check(sized_of(SURROUNDINGS, image), replace(SKIP, chunk=(4,)), [image])
+
+
+def test_a_condition_may_never_hold() -> None:
+    text = """def f(float(M, K) A, float(K, N) B) -> (C) {
+        C(m, n) +=! (k > 2 && k < 2 * m) ? A(m, k) * B(k, n) : 0
+    }"""
+    inputs = [np.ones((2, 40), "f"), np.ones((40, 40), "f")]
+    for options in (MappingOptions("mlp"), MappingOptions("mlp").nest(0).skip()):
+        check_cpu(sized_of(text, *inputs), inputs, options)
