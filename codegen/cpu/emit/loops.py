@@ -500,18 +500,20 @@ class LoopEmitter:
         if isinstance(span, PointCount) and not isinstance(span.choices, Lengths):
             lengths = span.choices
         known = max(lengths) if lengths else known_span(fold, scope)
-        full = known > fold.step and known % fold.step == 0
-        if scope.rest and full and not scope.written_out and self.ragged.copies(fold, body):
-            self._counted(fold, body, scope, number(known), fold.step)
-            return
+        least, begun = min(lengths, default=known), 0
+        whole = least - least % fold.step
+        several = whole > fold.step and known % fold.step == 0
+        if scope.rest and several and not scope.written_out and self.ragged.copies(fold, body):
+            self._counted(fold, body, scope, number(whole), fold.step)
+            begun = whole
         if id(body) not in self.straight:
             self.straight[id(body)] = straight(body)
         if self.straight[id(body)]:
-            whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
-            scope = replace(scope, written_out=whole)
-        for own in range(0, known, fold.step):
+            written = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
+            scope = replace(scope, written_out=written)
+        for own in range(begun, known, fold.step):
             part: PointCount | int = min(fold.step, known - own)
-            if isinstance(span, PointCount) and min(lengths) < own + fold.step:
+            if isinstance(span, PointCount) and least < own + fold.step:
                 left = self.b.binary("sub nsw", span.value, number(own))
                 part = PointCount(left, tuple(length - own for length in lengths))
             self._iteration(fold, body, scope, offset + own, part, At(None, own))

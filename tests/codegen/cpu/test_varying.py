@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from comparing import check_equal, outputs_of
-from cpu_kernels import random_options
+from cpu_kernels import fenced_copy, random_options
 from matrix_unit import CASES, EMULATING, text_of
 from matrix_unit import random_options as random_fragments
 from sampling import sampled
@@ -62,8 +62,9 @@ def compare(
             sized = sized_for(definition, at)
         except SourceError:
             continue
-        inputs = random_inputs(definition, at)
-        actual, expected = outputs_of(sized), outputs_of(sized)
+        inputs = [fenced_copy(a, after=True) for a in random_inputs(definition, at)]
+        expected = outputs_of(sized)
+        actual = [fenced_copy(a, after=True) for a in expected]
         launcher.at(code.at({varying: value}))([*inputs, *actual])
         compile_cpu(sized, MappingOptions())(inputs, expected)
         check_equal(sized, actual, expected, f"{varying} = {value}")
@@ -88,6 +89,15 @@ def test_examples(file: str, name: str, varying: str) -> None:
             except (Undecided, SourceError):
                 if least == 16:
                     pytest.skip(f"no kernel is for all values of {varying}")
+
+
+def test_the_last_vector_of_a_rest_is_no_longer_than_that() -> None:
+    """A rest of several vectors is a loop; the last one of them may be shorter."""
+    (definition,) = check(
+        "def f(half(M, N) A, half(N) B) -> (O) { O(m, n) = A(m, n) + B(n) }"
+    ).values()
+    symbol = Size.named("N", least=1, most=255, value=65)
+    assert compare(definition, {"M": 1, "N": 65}, "N", symbol, range(1, 80)) == 79
 
 
 @pytest.mark.parametrize("seed", sampled(range(400), 27))
