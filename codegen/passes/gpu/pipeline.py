@@ -26,7 +26,7 @@ LEAST_ASYNC = 4
 """Bytes that a copy has at least which no thread waits for."""
 MAX_HELD = 256
 """Bytes that a thread may have read before it writes them to panels."""
-_TWO = 2
+_READ_AND_FILLED = 2
 """Buffers with which no copy can be under way while warpgroups still read the panels before."""
 _OTHERS = 50
 """Registers of a thread beside its sums and two sets of fragments, at most, as ptxas has them."""
@@ -85,7 +85,7 @@ class Pipelining:
         ahead, pause = self._ahead(fills), statement.pause
         asynchronous = ahead is ir.Ahead.ASYNCHRONOUS and pause is None
         steps = self._steps(made) if asynchronous else None
-        unfinished = asynchronous and buffers > _TWO and self._by_warpgroups(fills)
+        unfinished = asynchronous and buffers > _READ_AND_FILLED and self._by_warpgroups(fills)
         return ir.Pipeline(loop, fills, made, buffers, ahead, meet, pause, steps, unfinished)
 
     def _by_warpgroups(self, fills: Sequence[ir.Fill]) -> bool:
