@@ -54,6 +54,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
         message = f"unexpected '['; {_TWO_ENDS[0]}"
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
+        if character := _CHARACTER.match(source.text, position):
+            message += f"; write the character's code, {ord(character[2])} for {character[0]}"
     elif c.isdigit() and c.isascii() and (number := _NOT_DECIMAL.match(source.text, position)):
         message = f"unexpected '{c}': numbers are decimal, without '_'; write "
         message += f"{int(number[0], 0)} for {number[0]}"
@@ -127,6 +129,7 @@ _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _NOT_DECIMAL = re.compile(
     r"(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,99}|0[oO][0-7]{1,50}|[1-9]\d{0,40}(_\d{1,40}){1,9})\b(?!\.)"
 )
+_CHARACTER = re.compile(r"(['\"])([ -~])\1")
 _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
 _IN = re.compile(r"\bin\s*\Z")
