@@ -68,7 +68,7 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     known = read_annotations(checked).sizes
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if len(parts) == 1 and parts[0] in known:
-        return dict(known[parts[0]])
+        return labelled_sizes(checked, parts[0])
     sizes: dict[str, int] = {}
     for part in parts:
         if part in known:
@@ -104,6 +104,25 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     return sizes
 
 
+def labelled_sizes(checked: CheckedDef, label: str) -> dict[str, int]:
+    """The sizes of the def's comment with this label; ``ArgumentError`` if it leaves one out."""
+    if message := incomplete_sizes(checked, label):
+        raise ArgumentError(message)
+    return dict(read_annotations(checked).sizes[label])
+
+
+def incomplete_sizes(checked: CheckedDef, label: str | None = None) -> str | None:
+    """What is wrong if the comment with this label, or any, leaves out a size of the def."""
+    for name, found in read_annotations(checked).sizes.items():
+        missing = [s for s in checked.sizes if s not in found]
+        if missing and label in (None, name):
+            return (
+                f"the comment '# sizes {name}' of {checked.name} has no value for "
+                f"{', '.join(missing)}; add {', '.join(f'{s}=...' for s in missing)} to it"
+            )
+    return None
+
+
 def no_size(checked: CheckedDef, name: str) -> str:
     """What is wrong with a size that a def has not."""
     near = closest(name, checked.sizes)
@@ -122,7 +141,7 @@ def default_sizes(checked: CheckedDef) -> dict[str, int]:
         return {}
     known = read_annotations(checked).sizes
     if known:
-        return dict(next(iter(known.values())))
+        return labelled_sizes(checked, next(iter(known)))
     raise ArgumentError(
         f"{checked.name} has the sizes {', '.join(checked.sizes)}; give their values: --sizes "
         f"{','.join(f'{s}=...' for s in checked.sizes)}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tcl.arrays.annotations import named_sizes, parse_sizes
+from tcl.arrays.annotations import incomplete_sizes, named_sizes, parse_sizes
 from tcl.cli.common import (
     concerning,
     entry_option,
@@ -87,6 +87,9 @@ def _checked(
         concerned = concerning(defs, entry)
         if entry is not None:
             defs = {entry: pick(defs, file, entry)}
+        for message in filter(None, map(incomplete_sizes, defs.values())):
+            report(message, "warning")
+            apart.append(_finding("warning", None, message))
         for definition in defs.values():
             inputs, outputs = (
                 ", ".join(map(_tensor, each)) for each in (definition.inputs, definition.outputs)
@@ -121,8 +124,10 @@ def _checked(
 
 
 def _tensor(tensor: Tensor) -> str:
-    dims = f"({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
-    return f"{tensor.type}{dims} {tensor.name}"
+    """As a header declares it, but with ``?`` for each dimension whose size is inferred."""
+    dims = ["?"] * tensor.rank if tensor.dims is None else map(str, tensor.dims)
+    shape = f"({', '.join(dims)})" if tensor.rank else ""
+    return f"{tensor.type}{shape} {tensor.name}"
 
 
 def _data(definition: CheckedDef, sized: SizedDef | None) -> dict[str, object]:

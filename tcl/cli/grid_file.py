@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tcl.arrays.annotations import default_sizes, no_size, read_annotations
+from tcl.arrays.annotations import default_sizes, labelled_sizes, no_size, read_annotations
 from tcl.cli.common import check_varying, load, pick, read, title_of
 from tcl.cli.settings import SETTINGS, check_type
 from tcl.codegen.cpu.thread_count import thread_count
@@ -213,7 +213,7 @@ def _size_set(given: object, checked: CheckedDef) -> list[dict[str, int]]:
         known = read_annotations(checked).sizes
         if given not in known:
             raise ArgumentError(_unknown(f"label of sizes of {checked.name}", given, known))
-        return [dict(known[given])]
+        return [labelled_sizes(checked, given)]
     if not isinstance(given, dict):
         raise ArgumentError(
             f"sizes must look like {_example(checked)}, or be a label, not {given!r}"

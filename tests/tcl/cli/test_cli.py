@@ -35,7 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 def test_check_accepts(mm: Path) -> None:
     done = here("check", mm)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "mm(float32(M, K) A, float32(K, N) B) -> (float32 C)" in done.stdout
+    assert "mm(float32(M, K) A, float32(K, N) B) -> (float32(?, ?) C)" in done.stdout
 
 
 def test_check_reports_every_problem(tmp_path: Path) -> None:
@@ -191,6 +191,15 @@ def test_sizes_that_are_given_several_times_count_together(
     if command == "run":
         done = here("run", mm, "-s", "M=5", "-s", "N=5, K=3", cache=tmp_path)
         assert done.stdout.startswith("mm M=5 N=5 K=3\n  C: float32(5, 5)\n")
+
+
+@pytest.mark.parametrize("command", ["run", "check", "show", "tune"])
+def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_path: Path) -> None:
+    mm.write_text(f"# sizes small: M=8,K=9\n{MM}")
+    sentence = "the comment '# sizes small' of mm has no value for N; add N=... to it\n"
+    done = here(command, mm, cache=tmp_path)
+    code, severity = (0, "warning") if command == "check" else (1, "error")
+    assert (done.returncode, done.stderr) == (code, f"{severity}: {sentence}")
 
 
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
