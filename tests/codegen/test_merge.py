@@ -55,6 +55,14 @@ IMAGE, ROW = (2, 3, 4, 5), (5,)
         ("O(b, c, h, w) = B(int32(A(b, c, h, w)))", ROW, [[2, 3, 4, 5]]),
         ("O(b, c, h, w) +=! A(b, c, h, w + k) where k in 0:1", ROW, [[1, 1, 1, 120, 1]]),
         ("O(b, c, h, w) +=! A(b, c, h, w + k) where w in 0:4, k in 0:2", ROW, [[1, 1, 24, 4, 2]]),
+        # Whole rows that a window moves over.
+        ("O(b, c, h) +=! A(b, c, h + k, w) where h in 0:2, k in 0:3", ROW, [[1, 6, 2, 1, 15]]),
+        ("O(h) +=! B(h + k, w) where h in 0:2, k in 0:3", (4, 16), [[2, 3, 16]]),
+        ("O(b, c, h, w) +=! A(b, c, h + k, w) where h in 0:3, k in 0:2", ROW, [[1, 6, 1, 15, 2]]),
+        ("O(b, h) +=! A(b, 2 * h + c, k, w) where h in 0:1, c in 0:2", ROW, [[2, 1, 1, 1, 40]]),
+        ("O(b, h) +=! A(b, c, h + k, w) * B(w) where h in 0:2, k in 0:3", ROW,
+         [[2, 2, 3, 3, 5]]),
+        ("O(k, c) = B(k + c, c) where k in 0:2, c in 0:3", (4, 3), [[2, 3]]),
         # What one statement keeps apart is apart in all that have to do with it.
         ("T(b, c, h, w) = A(b, c, h, w)  O(b, c, h, w) = T(b, c, h, w) * B(c)", (3,),
          [[2, 3, 1, 20]] * 2),
@@ -122,8 +130,11 @@ def random_images(rng: Random) -> tuple[str, list[tuple[int, ...]]]:
             rng.shuffle(axes)
         shift = {i: int(rng.random() < 0.07) for i in axes}
         more = {i: int(rng.random() < 0.07) for i in axes}
+        by = {i: rng.choice(used) if rng.random() < 0.1 else "" for i in axes}  # as in a window
+        more |= {i: more[i] + sum(ranges[j]) - 1 for i, j in by.items() if j}
         shapes.append(tuple(sum(ranges[i]) + shift[i] + more[i] for i in axes))
-        subscripts = ", ".join(f"{i} + {shift[i]}" if shift[i] else i for i in axes)
+        terms = {i: [i, *([str(shift[i])] if shift[i] else []), *by[i]] for i in axes}
+        subscripts = ", ".join(" + ".join(terms[i]) for i in axes)
         return f"A{len(shapes) - 1}({subscripts})"
 
     for k in range(rng.choice((1, 2, 3))):
