@@ -325,7 +325,7 @@ def _wrapped(layout: ir.Layout, ref: ir.TensorRef) -> dict[str, int]:
         name: length
         for axis, index, length in wrapped_axes(ref)
         for name, c in index.terms
-        if c == 1
+        if c in (1, -1)
         and provably_equal(layout.strides[axis], layout.itemsize)
         and not moves_others(ref, axis, (name,))
     }

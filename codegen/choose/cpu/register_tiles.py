@@ -365,7 +365,10 @@ def _cycles(choice: TileChoice) -> float:
 def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     """Whether some access goes through memory from front to back along the dimension, or
     through a panel that could."""
-    in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*core.reads, core.target))
+    in_order = any(
+        a.strides.get(dim.name) == a.itemsize or dim.name in a.wrapped
+        for a in (*core.reads, core.target)
+    )
     copied = any(a.stageable and dim.name in a.strides for a in core.reads)
     if core.products is not None and dim.name not in core.products.lanes:
         return False

@@ -411,10 +411,8 @@ class AccessEmitter:
             return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
         if at.apart(-layout.itemsize):
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
-            raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
-            order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
-            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
-            return b.op(text, type_, lanes)
+            text = f"load {vector(type_, lanes)}, {low}{note}"
+            return _backwards(b, b.load(tensor, text, type_, lanes))
         if apart := few_apart(at, layout):
             return load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         if at.of_lane is None:
@@ -459,6 +457,8 @@ class AccessEmitter:
         """Lanes from an end of a row, and from its beginning. Those that are switched off touch
         nothing and give 0."""
         b, type_, lanes = self.b, memory_type(layout.type), at.before.lanes
+        if mask is not None and at.backwards:
+            mask = _backwards(b, mask)
         result = Val("zeroinitializer", type_, lanes)
         align, name = Val(str(layout.alignment), "i32"), f"llvm.masked.load.{suffix(type_, lanes)}"
         for back, there in ((0, at.before), (at.back, b.negation(at.before))):
@@ -466,7 +466,7 @@ class AccessEmitter:
             there = there if mask is None else b.binary("and", there, mask)
             text = b.call_text(f"{name}.p0", vector(type_, lanes), pointer, align, there, result)
             result = b.load(tensor, text, type_, lanes)
-        return result
+        return _backwards(b, result) if at.backwards else result
 
     def _load_masked(
         self, at: Address, tensor: str, layout: ir.Layout, mask: Val, active: int
@@ -522,6 +522,13 @@ class AccessEmitter:
                     whole.span // depth,
                 )
         return None
+
+
+def _backwards(b: Builder, lanes: Val) -> Val:
+    """A vector from its last lane to its first one."""
+    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes.lanes)))
+    text = f"shufflevector {lanes}, {lanes.ty} poison, <{lanes.lanes} x i32> <{order}>"
+    return b.op(text, lanes.type, lanes.lanes)
 
 
 def _comparable(value: object) -> object:

@@ -62,14 +62,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """Where lanes lie that go from an end of a row on to its beginning, side by side elsewhere."""
+    """Where lanes lie that go from an end of a row on to the other one, side by side elsewhere."""
 
     offset: At
-    """In the first lane: bytes from the tensor's first element."""
+    """In the lane that memory has first: bytes from the tensor's first element."""
     before: Val
-    """The mask of the lanes before the end."""
+    """The mask of the lanes before they go on, in the order of memory."""
     back: int
-    """Bytes that the others lie before where they would lie behind the end."""
+    """Bytes that the others lie before where they would lie beyond the end."""
+    backwards: bool
+    """Whether the last lane is the one that memory has first."""
 
 
 @dataclass(slots=True)
@@ -205,8 +207,8 @@ class Addresses:
         return True
 
     def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
-        """Where the lanes of ``X((i + 1) % N)`` lie, if at most one of them is at an end; None for
-        other places."""
+        """Where the lanes of ``X((i + 1) % N)`` or ``X((N - i) % N)`` lie, if at most one of
+        them is at an end; None for other places."""
         b, layout = self.b, self.program.tensor(ref.tensor).layout
         for axis, index, length in wrapped_axes(ref) if scope.lanes > 1 else ():
             named = {d for d, _ in index.terms} <= self.dims.keys()
@@ -215,19 +217,26 @@ class Addresses:
             first, step = affine(b, index, self.dims, scope)
             stride = layout.strides[axis]
             each = math.gcd(length, 1 if first.base is None else b.multiple(first.base))
-            if first.constant % each + scope.lanes <= each:
+            last, back = scope.lanes - 1, step == -1
+            if last <= (first.constant % each if back else each - 1 - first.constant % each):
                 continue  # none of them is at an end
-            beside = step == 1 and provably_equal(stride, layout.itemsize)
+            beside = step in (1, -1) and provably_equal(stride, layout.itemsize)
             apart = moves_others(ref, axis, (scope.lane_dim, scope.lane_fold))
             if not beside or apart or not provably_at_least(index.interval(self.dims)[0], 0):
                 continue
             begun = b.binary("urem", i64(b, first), number(length))
-            rest = b.binary("sub nsw", number(length), begun)
-            before = fewer(b, scope.lanes, b.intrinsic("umin", rest, number(scope.lanes)))
             row = (*ref.subscripts[:axis], ir.Affine(), *ref.subscripts[axis + 1 :])
             place = self.address_of(replace(ref, subscripts=row), scope).offset
             moved = b.binary("mul nsw", begun, number(stride))
-            return Wrapped(At(add(b, place.base, moved), place.constant), before, length * stride)
+            at = At(add(b, place.base, moved), place.constant)
+            if back:
+                others = b.binary("sub nsw", number(last), begun)
+                others = b.intrinsic("smax", others, number(0))
+                before = b.negation(fewer(b, scope.lanes, others))
+                return Wrapped(at + -last * stride, before, -length * stride, True)
+            rest = b.binary("sub nsw", number(length), begun)
+            before = fewer(b, scope.lanes, b.intrinsic("umin", rest, number(scope.lanes)))
+            return Wrapped(at, before, length * stride, False)
         return None
 
     def _checked(

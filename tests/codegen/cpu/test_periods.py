@@ -128,10 +128,11 @@ def test_pieces_and_intervals(op: str) -> None:
         assert all(held)
 
 
-def test_lanes_at_the_end_of_a_row_are_two_loads_under_masks() -> None:
+@pytest.mark.parametrize("column", ["x + 20", "W + 20 - x"])
+def test_lanes_at_the_end_of_a_row_are_two_loads_under_masks(column: str) -> None:
     device = find("zen 4")
     assert device is not None
-    read = "X((y + 15) % H, (x + 20) % W) where y in 0:H, x in 0:W"
+    read = f"X((y + 15) % H, ({column}) % W) where y in 0:H, x in 0:W"
     text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = {read} }}"
     sized = sized_of(text, np.zeros((30, 40), np.float32))
     built = cpu.schedule(sized, MappingOptions("mlp"), replace(device, threads=1))
@@ -139,6 +140,25 @@ def test_lanes_at_the_end_of_a_row_are_two_loads_under_masks() -> None:
     assert "@llvm.masked.load.v16f32" in found
     assert "gather" not in found
     assert "insertelement <16 x float>" not in found
+
+
+@pytest.mark.parametrize("extent", [16, 17, 61])
+def test_a_circular_convolution_has_lanes_along_its_delays(extent: int) -> None:
+    """They lie side by side from the last to the first, and go on at the other end of the row."""
+    sums = "O(q, p) +=! int32(X(q, n)) * K((n + N - p) % N) where p in 0:N"
+    text = f"def f(int8(Q, N) X, int8(N) K) -> (O) {{ {sums} }}"
+    rng = np.random.default_rng(0)
+    x, k = (rng.integers(-9, 10, shape).astype(np.int8) for shape in ((8, extent), extent))
+    expected = np.stack([x.astype(np.int32) @ np.roll(k, p) for p in range(extent)], axis=1)
+    for lanes in (4, 16):
+        nest = NestOptions(vectorize=(1, lanes), register=(3, 2, 0))
+        (made,) = run(text, x, k, options=MappingOptions("naive", nests=(nest,)))
+        np.testing.assert_array_equal(made, expected)
+    device = find("cascade lake")
+    assert device is not None
+    whole = sized_of(text, np.zeros((8, 1023), np.int8), np.zeros(1023, np.int8))
+    plan = cpu.plan(whole, MappingOptions("mlp"), replace(device, threads=1))
+    assert plan.options["s0"].vectorize == (1, 16)
 
 
 @pytest.mark.parametrize("statement", ["{}", "{} where left = (x + W - 1) % W"])
