@@ -988,3 +988,25 @@ def test_tiles_of_rows_hold_what_loops_do_not_leave_out() -> None:
     shapes = (4, 1000, 1000), (4, 1000)
     assert any(plans(text.format("j <= i"), *shapes)[0].tile or ())
     assert not any(plans(text.format("(j <= i && i - j < 48)"), *shapes)[0].tile or ())
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "order"),
+    [
+        ("exp(X(n)) + Z(z)", (64, 500), (1, 0)),
+        ("exp(X(n)) + exp(Z(z) * X(n))", (64, 500), (1, 0)),
+        ("exp(X(n) * Y(n)) + Z(z)", (64, 500), (1, 0)),
+        ("exp(Z(z)) + X(n)", (64, 500), ()),
+        ("X(n) * 2 + Z(z)", (64, 500), ()),
+        ("exp(X(n) * Z(z)) + Y(n)", (64, 500), ()),
+        ("exp(X(n)) + Z(z)", (600, 500), ()),
+    ],
+    ids=["one", "beside others", "of two", "in order", "no calls", "of all", "lines lost"],
+)
+def test_functions_are_called_before_loops_that_do_not_change_them(
+    value: str, shape: tuple[int, int], order: tuple[int, ...]
+) -> None:
+    rows, columns = shape
+    text = f"float(N) X, float(N) Y, float(M) Z) -> (O) {{ O(z, n) = {value} }}"
+    found = chosen(ZEN4, text, (columns,), (columns,), (rows,))
+    assert found.inner_order == order

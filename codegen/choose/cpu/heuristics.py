@@ -7,13 +7,14 @@ them and the caches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PAGE, OperandAccess
 from tcl.codegen.choose.cpu.core_model import Core
-from tcl.codegen.choose.cpu.costs import STREAMS
+from tcl.codegen.choose.cpu.costs import CALL_CYCLES, STREAMS
 from tcl.codegen.choose.cpu.memory_reads import surely_cached
+from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -29,6 +30,8 @@ from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
+_WORTH_ORDER = 0.95
+"""The part of a nest's time that is left, if another order of its loops is."""
 _LONG_PIECE = 10
 """Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
 _SHORT_PIECE = 4
@@ -50,7 +53,7 @@ def heuristic(
     plain = nest.point.type.is_float and nest.point.type.compute == nest.point.type
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
-    found = _fastest_within_bounds(program, nest, device, fused)
+    found, shared = _fastest_in_order(program, nest, device, fused)
     core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
@@ -72,7 +75,7 @@ def heuristic(
             PLAIN,
             vectorize=vectorize,
             register=register,
-            inner_order=_transposed_order(core, lane, sizes),
+            inner_order=shared or _transposed_order(core, lane, sizes),
             stage=_of_operands(asked, core.nest, _converted_once(core, lane, sizes)),
         )
     tile, order, inner = _blocking(core, lane, sizes)
@@ -90,6 +93,39 @@ def heuristic(
         stage=stage,
         skip=bool(core.compacted),
     )
+
+
+def _fastest_in_order(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
+) -> tuple[TileChoice, tuple[int, ...]]:
+    """As ``fastest``, and the order of loops, () if that is the dimensions': where nothing is
+    reduced, functions of values that only some dimensions decide may be called before the loops
+    over the others."""
+    best, order = _fastest_within_bounds(program, nest, device, fused), tuple[int, ...]()
+    moving = {d.name for d in nest.dims if d.extent > 1}
+    costs = {} if nest.reduces else arithmetic_cycles(nest)
+    called = dict.fromkeys(dims & moving for dims, each in costs.items() if each >= CALL_CYCLES)
+    for dims in called:
+        before = [d.name in dims for d in nest.dims if d.name in moving]
+        if not dims or before == sorted(before, reverse=True):
+            continue
+        places = sorted(range(len(nest.dims)), key=lambda k: nest.dims[k].name not in dims)
+        ordered = replace(nest, dims=tuple(nest.dims[k] for k in places))
+        found = _fastest_within_bounds(program, ordered, device, fused)
+        if found.cycles < _WORTH_ORDER * best.cycles and _keeps_lines(found, dims):
+            best, order = found, tuple(places)
+    return best, order
+
+
+def _keeps_lines(found: TileChoice, outside: Collection[str]) -> bool:
+    """Whether the second cache holds what a nest touches, and the first one the lines that the
+    loops over all but some dimensions come to, of which the next points have the rest."""
+    core = found.core
+    accesses = (*core.reads, core.target)
+    touched = {d.name: d.extent for d in core.nest.dims if d.name not in outside}
+    lines = sum(a.lines({**touched, **{d: found.unit(d) for d in outside}}) for a in accesses)
+    whole = sum(a.elements * a.itemsize for a in accesses)
+    return lines * LINE <= core.device.l1_bytes // 2 and whole <= core.device.l2_bytes
 
 
 def _fastest_within_bounds(
