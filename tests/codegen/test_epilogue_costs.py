@@ -50,16 +50,26 @@ def test_rows_of_sums_share_the_wait_for_their_calls() -> None:
     assert rows[0] > max(1, rows[1])
 
 
-@pytest.mark.parametrize(("value", "lanes"), [("exp(C(m)) - exp(L(m))", 0), ("C(m) - L(m)", 1)])
-def test_calls_on_short_rows_are_worth_vectors_of_results(value: str, lanes: int) -> None:
-    """Where lanes run along the rows, each result is called for alone."""
+@pytest.mark.parametrize(
+    ("value", "rows", "lanes"),
+    [
+        ("exp(C(m)) - exp(L(m))", 1000, (0, 16)),
+        ("C(m) - L(m)", 1000, (-1, 1)),
+        ("exp(C(m)) - exp(L(m))", 8, (-1, 1)),
+    ],
+)
+def test_functions_of_sums_of_rows_are_called_for_vectors(
+    value: str, rows: int, lanes: tuple[int, int]
+) -> None:
+    """By a pass over the results, where there are enough of them: with lanes along the rows, an
+    epilogue would call them for one result at a time."""
     device = known_cpus.find("zen 4")
     assert device is not None
     text = f"""float(M, N) A) -> (C, L, O) {{
         C(m) max=! A(m, n)
         L(m) min=! A(m, n)
         O(m) = {value} }}"""
-    program = lower(sized(text, (1000, 60)))
+    program = lower(sized(text, (rows, 400)))
     plan = plan_cpu(program, MappingOptions("mlp"), replace(device, threads=1))
-    vectorize = plan.options["s0"].vectorize
-    assert vectorize is not None and vectorize[0] == lanes
+    assert plan.options["s0"].vectorize == (1, 16)
+    assert plan.options["s2"].vectorize == lanes

@@ -334,14 +334,12 @@ def _spill_cycles(core: Core, points: int, sums: int = 0) -> float:
 
 def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to store the results of a register tile, and for what comes before: lanes that are
-    added up, and calls in epilogues, of vectors of results or of one result each, with the
-    registers that these keep in memory."""
+    added up, and calls in epilogues, with the registers that these keep in memory."""
     lanes = core.lanes if lane is not None else 1
     each = core.target.in_tile(lane, lanes, sizes, core.masked)
     stored = core.target.count(sizes) * STORE_LOADS * each
     results = float(math.prod(sizes.values()))
-    if core.fused.calls:
-        stored += _spill_cycles(core, math.prod(sizes.values()))
+    calls = core.fused.calls * CALL_CYCLES
     if core.reduces and lane is not None and core.dims[lane].reduction:
         # The vectors of a row are added up first, beside the next row, then the lanes of
         # their sum.
@@ -354,8 +352,12 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
         if core.extreme:
             # Each waits for the one before, and the next rows' loads wait behind them.
             stored += EXTREME_HALVING_CYCLES * (lanes.bit_length() - 1)
+        if math.prod(core.results.values()) >= lanes:
+            calls /= lanes  # by a pass over results
+    elif core.fused.calls:
+        stored += _spill_cycles(core, math.prod(sizes.values()))
     if core.reduces:
-        stored += results * core.fused.calls * CALL_CYCLES
+        stored += results * calls
     return stored
 
 

@@ -10,7 +10,9 @@ from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.fusion.epilogues import same_result_loops
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import Sibling, same_loops
+from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
+from tcl.grammar.sizes.varying import representative
 
 OPERANDS = 4
 """Registers for what is not accumulated."""
@@ -46,7 +48,14 @@ def results_at_once(nest: ir.Nest) -> bool:
 
 
 def may_have_epilogues(nest: ir.Nest, calls: int) -> bool:
-    """Whether work on the results of a nest with its loops can be written out among them."""
+    """Whether work on the results of a nest with its loops can be written out among them; with
+    lanes along a reduction, functions would be called for one result at a time, where a pass over
+    results calls them for vectors."""
+    if calls and nest.lane is not None and nest.dim(nest.lane.dim).reduction:
+        chunk = {f.dim: f.step for f in nest.chunks}
+        results = math.prod(chunk.get(d.name, d.extent) for d in outputs(nest))
+        if representative(results) >= nest.lane.count:
+            return False
     unrolled = (x.fold for x in nest.loops if x.kind is ir.Kind.UNROLL)
     points = math.prod(f.count for f in unrolled if not nest.dim(f.dim).reduction)
     return results_at_once(nest) and points * calls <= _CALLS
