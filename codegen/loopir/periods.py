@@ -47,12 +47,12 @@ def interval_of(
         case ir.Binary(op="/" | "%", left=left, right=right):
             both = interval_of(left, dims, lets), interval_of(right, dims, lets)
             found = _divided(value.op, *both)
-        case ir.Binary(op="*", left=left, right=right, type=type_) if type_ == INT64:
+        case ir.Binary(op="*", left=left, right=right, type=type_) if type_.is_integral:
             one, other = interval_of(left, dims, lets), interval_of(right, dims, lets)
             if one and other and not any(isinstance(x, Size) for x in (*one, *other)):
                 ends = [x * y for x in one for y in other]
                 found = min(ends), max(ends)
-        case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_ == INT64:
+        case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_.is_integral:
             one, other = interval_of(left, dims, lets), interval_of(right, dims, lets)
             if one is not None and other is not None:
                 low, high = other if op == "+" else (-other[1], -other[0])

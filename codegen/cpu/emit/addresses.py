@@ -10,7 +10,7 @@ from functools import partial, reduce
 from tcl.codegen.common.sites import Site
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.lane_loads import wide_lane
-from tcl.codegen.cpu.emit.lane_parts import LaneParts, Parting
+from tcl.codegen.cpu.emit.lane_parts import LaneParts, Parting, divided_once
 from tcl.codegen.cpu.emit.scope import (
     At,
     Scope,
@@ -222,9 +222,14 @@ class Addresses:
                 continue  # none of them is at an end
             beside = step in (1, -1) and provably_equal(stride, layout.itemsize)
             apart = moves_others(ref, axis, (scope.lane_dim, scope.lane_fold))
-            if not beside or apart or not provably_at_least(index.interval(self.dims)[0], 0):
+            least, most = index.interval(self.dims)
+            if not beside or apart or not provably_at_least(least, 0):
                 continue
-            begun = b.binary("urem", i64(b, first), number(length))
+            at = i64(b, first)
+            once = provably_at_least(2 * length, most + 1)
+            begun = (
+                divided_once(b, "%", at, length) if once else b.binary("urem", at, number(length))
+            )
             row = (*ref.subscripts[:axis], ir.Affine(), *ref.subscripts[axis + 1 :])
             place = self.address_of(replace(ref, subscripts=row), scope).offset
             moved = b.binary("mul nsw", begun, number(stride))

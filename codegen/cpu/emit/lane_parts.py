@@ -11,6 +11,7 @@ from dataclasses import field
 from tcl.codegen.cpu.emit.scope import At, Scope, add, affine, i64, number, scale
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.periods import interval_of
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least
@@ -79,6 +80,19 @@ class Parting:
             self.variables[made.text] = parts
         return made
 
+    def wrapping_once(self, value: ir.Binary, scope: Scope) -> Val | None:
+        """A quotient or remainder by a constant, of an index that comes to no second multiple of
+        it: without a division."""
+        by, found = index_of(value.right), interval_of(value.left, self.dims, scope.lets)
+        if by is None or by.terms or found is None or not provably_at_least(found[0], 0):
+            return None
+        if not provably_at_least(2 * by.constant, found[1] + 1):
+            return None
+        left = self.evaluate(value.left, scope)
+        if provably_at_least(by.constant, found[1] + 1):
+            return left if value.op == "%" else self.b.constant(0, left.type)
+        return divided_once(self.b, value.op, left, by.constant)
+
     def parts(self, value: ir.Value, scope: Scope) -> LaneParts | None:
         """The parts of an integer; None for one that has none, or is computed as others are."""
         match value:
@@ -100,17 +114,12 @@ class Parting:
             case ir.Binary(op="*", left=ir.Position(index=ir.Affine((), factor)), right=right):
                 return self._scaled(self.parts(right, scope), factor)
             case ir.Binary(op="/" | "%" as op, left=left, right=right):
-                divisor = _divisor(right)
-                if divisor is None or not self._positive(left, scope):
+                divisor, ends = _divisor(right), interval_of(left, self.dims, scope.lets)
+                if divisor is None or ends is None or not provably_at_least(ends[0], 0):
                     return None
-                of = self.parts(left, scope)
-                return None if of is None else self._divided(op, of, divisor)
+                of, once = self.parts(left, scope), provably_at_least(2 * divisor, ends[1] + 1)
+                return None if of is None else self._divided(op, of, divisor, once)
         return None
-
-    def _positive(self, value: ir.Value, scope: Scope) -> bool:
-        """Whether an integer is exact, and never below 0."""
-        found = interval_of(value, self.dims, scope.lets)
-        return found is not None and provably_at_least(found[0], 0)
 
     def of(self, value: ir.Value, scope: Scope) -> LaneParts | None:
         """The parts of an integer, all of it for one that lanes share."""
@@ -140,8 +149,9 @@ class Parting:
         shared = At(scale(self.b, parts.shared.base, factor), parts.shared.constant * factor)
         return _of_lanes(shared, tuple([k * factor for k in parts.known]))
 
-    def _divided(self, op: str, of: LaneParts, divisor: int) -> LaneParts | None:
-        """A quotient, or a remainder, of what is not negative."""
+    def _divided(self, op: str, of: LaneParts, divisor: int, once: bool) -> LaneParts | None:
+        """A quotient, or a remainder, of what is not negative; ``once``: and below twice the
+        divisor, in lanes that exist."""
         b, base, constant = self.b, of.shared.base, of.shared.constant
         if of.known is not None and (base is None or b.multiple(base) % divisor == 0):
             begun, rest = divmod(constant, divisor)
@@ -150,30 +160,37 @@ class Parting:
             if base is not None:
                 base = self.quotient(base, divisor)
             return _of_lanes(At(base, begun), tuple([(rest + k) // divisor for k in of.known]))
+        begins = of.known is not None and of.known[0] == 0
+
+        def divide(op: str, first: Val) -> Val:
+            if once and begins:
+                return divided_once(b, op, first, divisor)
+            return b.binary("udiv" if op == "/" else "urem", first, number(divisor))
+
         each = math.gcd(1 if base is None else b.multiple(base), divisor)
         rest = constant % each
         if of.most == 0 and each == 1:
             return None  # lanes share it, and nothing is known of it
         if rest + of.most < each:
             # Lanes that begin at such a multiple come to no multiple of the divisor.
-            first = i64(b, of.shared + -rest)
+            first = divide(op, i64(b, of.shared + -rest))
             if op == "/":
-                times = b.binary("udiv", first, number(divisor))
-                return LaneParts(At(times), (0,) * of.lanes, 0)
-            first = b.binary("urem", first, number(divisor))
+                return LaneParts(At(first), (0,) * of.lanes, 0)
             b.multiples[first.text] = each
             return LaneParts(At(first, rest), of.own, of.most)
         most = (divisor - 1 + of.most) // divisor if op == "/" else divisor - 1
         if most > _MOST or divisor > _LARGEST:
             return None
         # What lanes share may be below 0 where the lane that adds nothing does not exist.
-        more = 0 if of.known is not None and of.known[0] == 0 else -(-of.most // divisor)
+        more = 0 if begins else -(-of.most // divisor)
         first = i64(b, of.shared + more * divisor)
-        times = b.binary("udiv", first, number(divisor))
-        left = b.binary("sub", first, b.binary("mul", times, number(divisor)))
+        times, left = divide("/", first), divide("%", first)
         lanes = of.own if isinstance(of.own, Val) else _vector(of.own)
         own = b.binary("add", b.convert("trunc", left, "i32"), lanes)
-        own = b.binary("udiv" if op == "/" else "urem", own, Val(str(divisor), "i32"))
+        if of.most <= divisor:
+            own = divided_once(b, op, own, divisor)
+        else:
+            own = b.binary("udiv" if op == "/" else "urem", own, Val(str(divisor), "i32"))
         return LaneParts(At(times, -more) if op == "/" else At(), own, most)
 
     def quotient(self, base: Val, divisor: int) -> Val:
@@ -182,6 +199,18 @@ class Parting:
         found = b.binary("sdiv exact", base, number(divisor))
         b.multiples[found.text] = b.multiple(base) // divisor
         return found
+
+
+def divided_once(b: Builder, op: str, value: Val, divisor: int) -> Val:
+    """The quotient or remainder of an integer from 0 on, below twice the divisor. Of such a number
+    and what it is more than the divisor, the remainder is the smaller one, as what is below 0 is
+    large among unsigned numbers."""
+    by = b.convert("trunc", number(divisor), value.type)
+    if not isinstance(divisor, Size) and not divisor & (divisor - 1):
+        return b.binary("udiv" if op == "/" else "urem", value, by)  # bits of it
+    if op == "/":
+        return b.convert("zext", b.compare("icmp uge", value, by), value.type)
+    return b.intrinsic("umin", value, b.binary("sub", value, by))
 
 
 def _divisor(value: ir.Value) -> int | None:

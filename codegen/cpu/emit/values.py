@@ -188,7 +188,7 @@ class Values:
 
     def _binary(self, value: ir.Binary, scope: Scope) -> Val:
         if value.op in ("/", "%") and value.type.is_integral:
-            made = self.parting.value(value, scope)
+            made = self.parting.value(value, scope) or self.parting.wrapping_once(value, scope)
             if made is not None:
                 return made
         left = self.value(value.left, scope)

@@ -398,12 +398,12 @@ class Builder:
 
     def binary(self, name: str, left: Val, right: Val) -> Val:
         """``add``, ``fmul``, ``and``, ...; flags may be part of the name."""
-        if left.lanes != right.lanes:
-            left, right = self.level(left, right)
         if left.type == "i1" and name in _KNOWN_BITS:
             for one, other in ((left, right), (right, left)):
                 if other.text in _KNOWN_BITS[name]:
                     return one if _KNOWN_BITS[name][other.text] else other
+        if left.lanes != right.lanes:
+            left, right = self.level(left, right)
         return self.op(f"{name} {left}, {right.text}", left.type, left.lanes)
 
     def compare(self, name: str, left: Val, right: Val) -> Val:

@@ -20,6 +20,7 @@ from tcl.codegen.schedule.cpu import plan
 ROWS = "def f(float(N, D) X, float(N) S) -> (O) { O(n, d) = X(n, d) * S(n) }"
 SUMS = "def f(float(N, D) X) -> (S, O) { S(n) +=! X(n, d) O(n, d) = X(n, d) - S(n) }"
 ROOTS = "def f(float(N, D) X) -> (O) { O(n, d) = X(n, d) * sqrt(float(n)) }"
+PLACES = "def f(float(N, D) X) -> (O) { O(n, d) = X(n, d) * float((d * d + 7) / 48) }"
 SOFTMAX = """def f(float(N, D) I) -> (O, Most, Total) {
     Most(n) max=! I(n, d) Total(n) +=! exp(I(n, d) - Most(n))
     O(n, d) = exp(I(n, d) - Most(n)) / Total(n) }"""
@@ -33,8 +34,9 @@ ENDS = Val("%n", "i64")
         (ROWS, [(64, 256), (64,)], " load <16 x float>,", {2}),
         (SUMS, [(64, 4096)], " load float,", {1, 2}),
         (ROOTS, [(64, 256)], "call float @llvm.sqrt", {1}),
+        (PLACES, [(64, 64)], " sdiv <16 x i32>", {0}),
     ],
-    ids=["shared", "own", "sums", "roots"],
+    ids=["shared", "own", "sums", "roots", "places"],
 )
 def test_depths(text: str, shapes: list[tuple[int, ...]], what: str, depths: set[int]) -> None:
     """How many loops are around what a row shares, and around what it does not. Sums are stored in

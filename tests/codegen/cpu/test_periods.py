@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from operator import truediv
@@ -159,6 +160,22 @@ def test_a_circular_convolution_has_lanes_along_its_delays(extent: int) -> None:
     whole = sized_of(text, np.zeros((8, 1023), np.int8), np.zeros(1023, np.int8))
     plan = cpu.plan(whole, MappingOptions("mlp"), replace(device, threads=1))
     assert plan.options["s0"].vectorize == (1, 16)
+
+
+@pytest.mark.parametrize(("last", "divides"), [(40, False), (41, True)])
+def test_indices_that_come_to_no_second_multiple_are_not_divided(last: int, divides: bool) -> None:
+    device = find("zen 4")
+    assert device is not None
+    read = f"X((y + H - 1) % H, (x + {last}) % W) * float((x + y) / W)"
+    text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = {read} + X(y, x) }}"
+    array = np.arange(30.0 * 40, dtype=np.float32).reshape(30, 40)
+    sized = sized_of(text, array)
+    built = cpu.schedule(sized, MappingOptions("mlp"), replace(device, threads=1))
+    found = emit_program(built, device).text
+    assert bool(re.search("[su](rem|div) ", found)) == divides
+    (made,) = run(text, array)
+    y, x = np.indices(array.shape)
+    assert np.array_equal(made, array[(y + 29) % 30, (x + last) % 40] * ((x + y) // 40) + array)
 
 
 @pytest.mark.parametrize("statement", ["{}", "{} where left = (x + W - 1) % W"])
