@@ -44,6 +44,16 @@ def chosen(device: CpuProfile, text: str, *shapes: tuple[int, ...]) -> NestOptio
     return found
 
 
+def test_elements_that_remainders_come_to_again_are_read_once() -> None:
+    """The cofactors of small matrices, with lanes across these, read nine vectors, not 36."""
+    cofactors = """float(B, 3, 3) A, float(B, 3) Y) -> (X) { X(b, i) +=! Y(b, j) * (
+        A(b, (j + 1) % 3, (i + 1) % 3) * A(b, (j + 2) % 3, (i + 2) % 3)
+        - A(b, (j + 1) % 3, (i + 2) % 3) * A(b, (j + 2) % 3, (i + 1) % 3)) where i in 0:3 }"""
+    found = chosen(ZEN4, cofactors, (3000, 3, 3), (3000, 3))
+    assert found.vectorize == (0, 16)
+    assert (found.register or ())[1] == 3
+
+
 @DEVICES
 def test_a_matrix_product(device: CpuProfile) -> None:
     found = chosen(device, MATMUL, (1024, 1024), (1024, 1024))

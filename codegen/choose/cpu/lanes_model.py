@@ -36,6 +36,10 @@ class AlongLanes:
     """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
     products, where these are two instructions each."""
     reads: tuple[LaneRead, ...]
+    alike: tuple[tuple[tuple[int, ...], int], ...]
+    """Operands, by position, that read the same tensor at places that quotients and remainders
+    decide, and the elements of it that there are at one point of the other dimensions: of more,
+    some are the same."""
     vectors: tuple[OperandAccess, ...]
     """The operands that are read in vectors. Others the arithmetic reads from memory."""
     vector_cycles: tuple[float, ...]
@@ -119,6 +123,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             )
             for access in core.reads
         ),
+        alike=tuple(_alike(core)),
         vectors=vectors,
         vector_cycles=tuple(a.cycles(lane, lanes) for a in vectors),
         between=between,
@@ -142,6 +147,18 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         crowded=tuple(_crowded(core, a, lane) for a in core.reads),
         windows=tuple(_windows(core, lane, vectors, between, bool(far))),
     )
+
+
+def _alike(core: Core) -> Iterator[tuple[tuple[int, ...], int]]:
+    """As of ``AlongLanes``."""
+    groups: dict[tuple[str, tuple[tuple[str, int], ...]], list[int]] = {}
+    for k, a in enumerate(core.reads):
+        if a.moved and not a.moved.keys() & a.strides.keys():
+            groups.setdefault((a.tensor, tuple(sorted(a.strides.items()))), []).append(k)
+    for (_, strides), places in groups.items():
+        a = core.reads[places[0]]
+        points = math.prod(core.dims[d].extent for d, _ in strides)
+        yield tuple(places), -(-a.elements // points)
 
 
 def _keeps_busy(core: Core, lane: str | None) -> bool:

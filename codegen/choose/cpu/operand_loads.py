@@ -61,11 +61,25 @@ def load_cycles(
     core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile, shares: Sequence[float]
 ) -> float:
     """Cycles to read such shares of the operands for one step of a register tile."""
-    reads = zip(along_lanes(core, lane).reads, tile.staged, shares, strict=True)
-    found = sum(
-        [_load(core, read, lane, sizes, tile, staged) * share for read, staged, share in reads]
-    )
-    return max(found, _lost_rows(core, lane, sizes, tile))
+    along = along_lanes(core, lane)
+    reads = zip(along.reads, tile.staged, shares, strict=True)
+    found = [_load(core, read, lane, sizes, tile, staged) * share for read, staged, share in reads]
+    for places, elements in along.alike:
+        part = _different(core, places, elements, sizes, tile.unrolled)
+        for k in places:
+            found[k] *= part
+    return max(sum(found), _lost_rows(core, lane, sizes, tile))
+
+
+def _different(
+    core: Core, places: Sequence[int], elements: int, sizes: Mapping[str, int], unrolled: int
+) -> float:
+    """The part of some operands' elements in steps that are written out which are no elements of
+    another one, or of a step before."""
+    access, inner = [core.reads[k] for k in places], core.innermost
+    steps = unrolled if inner is not None and inner.name in access[0].moved else 1
+    there = elements * math.prod(sizes.get(d, 1) for d in access[0].strides)
+    return min(1.0, there / (max(1, steps) * sum(a.count(sizes) for a in access)))
 
 
 def _load(
