@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import parts
 from tcl.codegen.loopir.identity import neutral
+from tcl.codegen.loopir.walk import dims_of_values, statements
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
@@ -61,6 +62,29 @@ def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
     if op == "=" or not isinstance(value, ir.Select):
         return None, value
     return (value.condition, value.then) if neutral(op, value.otherwise) else (None, value)
+
+
+def common_guard(loop: ir.For) -> ir.Value | None:
+    """The condition unless which a loop changes nothing, the same one in all of it; None if there
+    is none, or there is anything but accumulation in it, into registers or tensors."""
+    found: ir.Value | None = None
+    moving: set[str] = set()
+    for s in statements(loop):
+        match s:
+            case ir.For(loop=ir.Loop(fold=fold, kind=kind, compacted=None, alignment=None)) if (
+                kind in (ir.Kind.SERIAL, ir.Kind.UNROLL, ir.Kind.VECTOR)
+            ):
+                moving |= {fold.dim, fold.name}
+            case ir.Accumulate(op=op, value=value) | ir.Update(op=op, value=value):
+                condition, _ = guard(op, value)
+                if condition is None or (found is not None and condition != found):
+                    return None
+                found = condition
+            case ir.Block() | ir.Carry() | ir.Prefetch():
+                pass
+            case _:
+                return None
+    return None if found is None or dims_of_values((found,), {}) & moving else found
 
 
 def guards(op: str, value: ir.Value) -> tuple[list[ir.Value], ir.Value]:

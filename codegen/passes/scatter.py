@@ -322,5 +322,6 @@ def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
     else:
         value = point.value
     update = ir.Update(point.target, point.op, value)
-    each = wrap(inner, ir.Block((*rest, update)))
-    return wrap(outer, ir.Block((*nest.prefetched, *shared, each)))
+    several: tuple[ir.Statement, ...] = (*rest, update)
+    each = (wrap(inner, ir.Block(several)),) if inner else several
+    return wrap(outer, ir.Block((*nest.prefetched, *shared, *each)))

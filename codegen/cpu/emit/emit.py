@@ -6,7 +6,7 @@ single thread. Nothing in the text comes from names of the def.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import assert_never
@@ -39,9 +39,9 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.terms import guard, terms
+from tcl.codegen.loopir.terms import common_guard, guard, terms
 from tcl.codegen.loopir.terms import product as product_of
-from tcl.codegen.loopir.walk import statements
+from tcl.codegen.loopir.walk import statements, walk
 from tcl.common.dataclass import dataclass
 from tcl.common.recursion import with_room
 from tcl.grammar.syntax.types import ScalarType
@@ -133,6 +133,8 @@ class Statements:
             *(b, program, self.statement, addresses.as_number, self.memory),
             *(self.values.value, Ragged(program, self.memory.masks)),
         )
+        self.guards: dict[int, ir.Value | None] = {}
+        """By identity of a loop: as of ``common_guard``."""
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
     def emit(self) -> int:
@@ -170,15 +172,13 @@ class Statements:
         """One statement, and everything inside it."""
         match statement:
             case ir.Block(body=body):
-                inner = scope.copied()
-                for s in body:
-                    self.statement(s, inner)
+                self._block(body, scope.copied())
             case ir.For(loop=ir.Loop(fold=fold, kind=ir.Kind.DOT), body=body):
                 self._at_once(fold, body, scope)
             case ir.For(loop=ir.Loop(kind=ir.Kind.MMA)):
                 self._fragment(statement, scope)
-            case ir.For(loop=loop, body=body):
-                self.loops.loop(loop, body, scope)
+            case ir.For():
+                self._loop(statement, scope)
             case ir.First() | ir.Within():
                 self.loops.either(statement, scope)
             case ir.Let(name=name, value=value):
@@ -196,8 +196,10 @@ class Statements:
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
                 self.matrix.move(statement, own, scope, self.values.slot_at(own, key))
-            case ir.Store() | ir.Update():
+            case ir.Store():
                 self._write(statement, scope)
+            case ir.Update():
+                self._block((statement,), scope)
             case ir.Prefetch():
                 self.memory.prefetch(statement, scope)
             case ir.Barrier() | ir.Fill() | ir.Pipeline() | ir.Last():
@@ -205,11 +207,54 @@ class Statements:
             case _:
                 assert_never(statement)
 
-    def _write(self, store: ir.Store | ir.Update, scope: Scope) -> None:
-        ref, value = store.ref, store.value
-        if isinstance(store, ir.Update):
-            self._scatter(store, scope)
+    def _block(self, body: Sequence[ir.Statement], scope: Scope) -> None:
+        """Statements in a scope that is theirs."""
+        *first, last = body
+        if isinstance(last, ir.Update):
+            self._scatter(first, last, scope)
             return
+        for statement in body:
+            self.statement(statement, scope)
+
+    def _loop(self, loop: ir.For, scope: Scope) -> None:
+        """A loop; one that changes nothing unless a condition holds only if it does."""
+        key = id(loop)
+        if key not in self.guards:
+            self.guards[key] = self._guard(loop)
+        condition = self.guards[key]
+        if condition is not None and scope.holds:
+            condition = besides(condition, scope.holds)
+        inner = partial(self.loops.loop, loop.loop, loop.body, scope)
+        if condition is None or scope.lanes > 1:
+            inner()
+        else:
+            self._where(self.values.value(condition, scope), inner)
+
+    def _guard(self, loop: ir.For) -> ir.Value | None:
+        """The condition of a loop that is worth a branch: what is written out, and may be computed
+        in vain, rather is."""
+        free = all(
+            isinstance(s, ir.Accumulate) and self.values.free(guard(s.op, s.value)[1])
+            for s in statements(loop)
+            if isinstance(s, ir.Accumulate | ir.Update)
+        )
+        return None if free and loop.loop.kind is not ir.Kind.SERIAL else common_guard(loop)
+
+    def _where(self, condition: Val, emit: Callable[[], None]) -> None:
+        """What is done where a condition holds that is the same in all lanes."""
+        b, condition = self.b, self.b.settled(condition)
+        if condition.text == "true":
+            emit()
+        elif condition.text != "false":
+            then, after = b.new_label("then"), b.new_label("after")
+            b.branch_if(condition, then, after)
+            b.start(then)
+            emit()
+            b.branch(after)
+            b.start(after)
+
+    def _write(self, store: ir.Store, scope: Scope) -> None:
+        ref, value = store.ref, store.value
         if isinstance(value, ir.Load) and self.memory.copy_elements(
             ref, value, scope, store.padded
         ):
@@ -217,22 +262,31 @@ class Statements:
         made = self.values.value(value, scope)
         self.memory.store(ref, made, scope, store.streamed, store.padded)
 
-    def _scatter(self, update: ir.Update, scope: Scope) -> None:
+    def _scatter(self, first: Sequence[ir.Statement], update: ir.Update, scope: Scope) -> None:
+        """An update after other statements of its block, of which values that its condition does
+        not need are computed where that holds."""
         b, op = self.b, update.op
         condition, value = guard(op, update.value)
-        after = None
-        if condition is not None:
-            chosen = self.values.value(condition, scope)
-            if chosen.lanes > 1:
-                raise ir.IRError("whether lanes of a scatter count differs between them")
-            then, after = b.new_label("then"), b.new_label("after")
-            b.branch_if(chosen, then, after)
-            b.start(then)
-        new = self.values.value(value, scope)
-        self.memory.update(update.ref, lambda old: arithmetic(b, op, old, new, value.type), scope)
-        if after is not None:
-            b.branch(after)
-            b.start(after)
+        later = [] if condition is None else _only_where(condition, first)
+        for s in first:
+            if s not in later:
+                self.statement(s, scope)
+
+        def counted() -> None:
+            for s in later:
+                self.statement(s, scope)
+            made = self.values.value(value, scope)
+            self.memory.update(
+                update.ref, lambda old: arithmetic(b, op, old, made, value.type), scope
+            )
+
+        if condition is None:
+            counted()
+            return
+        chosen = self.values.value(condition, scope)
+        if chosen.lanes > 1:
+            raise ir.IRError("whether lanes of a scatter count differs between them")
+        self._where(chosen, counted)
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""
@@ -350,8 +404,12 @@ class Statements:
         condition, value = guard(statement.op, whole)
         if condition is not None and scope.holds:
             condition = besides(condition, scope.holds)
-        chosen = None if condition is None else self.values.value(condition, scope)
-        if chosen is None:
+        chosen = (
+            Val("true", "i1")
+            if condition is None
+            else b.settled(self.values.value(condition, scope))
+        )
+        if chosen.text == "true":
             self._update(statement, value, scope)
         elif chosen.lanes > 1:
             inner = self.values.lanes_where(chosen, value, scope)
@@ -359,12 +417,7 @@ class Statements:
         elif self.values.free(value):
             self._update(statement, value, scope, chosen)
         else:
-            then, after = b.new_label("then"), b.new_label("after")
-            b.branch_if(chosen, then, after)
-            b.start(then)
-            self._update(statement, value, scope)
-            b.branch(after)
-            b.start(after)
+            self._where(chosen, partial(self._update, statement, value, scope))
 
     def _update(
         self, to: ir.Accumulate, value: ir.Value, scope: Scope, where: Val | None = None
@@ -389,3 +442,23 @@ class Statements:
             assert scope.there is not None
             result = b.select(scope.there, result, self.values.accumulated(own, scope))
         self.values.hold(own, self.values.slot(own, scope), result)
+
+
+def _only_where(condition: ir.Value, body: Sequence[ir.Statement]) -> list[ir.Let]:
+    """The values with names in a block that are something only where a condition holds, and no part
+    of it. Others are computed before: it takes less to do so in vain than to begin only once the
+    condition is known, by which time their operands may have been read."""
+    lets = {s.name: s.value for s in body if isinstance(s, ir.Let)}
+    guarded = [
+        name
+        for name, value in lets.items()
+        if isinstance(value, ir.Select) and value.condition == condition
+    ]
+    asked = set[str]()
+    pending = [condition, *(value for name, value in lets.items() if name not in guarded)]
+    while pending:
+        named = {v.name for v in walk(pending.pop()) if isinstance(v, ir.Variable)}
+        pending += [lets[name] for name in named & lets.keys() - asked]
+        asked |= named
+    later = set(guarded) - asked
+    return [s for s in body if isinstance(s, ir.Let) and s.name in later]

@@ -34,7 +34,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements, straight
+from tcl.codegen.loopir.walk import inside, statements, straight
 from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT32, INT64
@@ -556,8 +556,10 @@ class LoopEmitter:
         self._in_own(body, self._inside(fold, scope, PointRange(offset, span), own))
 
     def _in_own(self, body: ir.Statement, scope: Scope) -> None:
-        """A statement in a scope that is its own: a block need not copy that again."""
-        for statement in body.body if isinstance(body, ir.Block) else (body,):
+        """A statement in a scope that is its own: a block need not copy that again. A scatter
+        decides in which order its values are computed."""
+        several = isinstance(body, ir.Block) and not isinstance(body.body[-1], ir.Update)
+        for statement in inside(body) if several else (body,):
             self.emit(statement, scope)
 
     def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:

@@ -214,6 +214,7 @@ class Values:
 
     def _choose(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
         b = self.b
+        condition = b.settled(condition)
         if condition.text in ("true", "false"):
             return self.value(then if condition.text == "true" else otherwise, scope)
         if condition.lanes > 1:

@@ -292,11 +292,12 @@ class Builder:
         known.scope, known.active, self.held = before
 
     def branch(self, label: str) -> None:
+        self.known.join(label)
         self._end(f"br label %{label}")
 
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
-        for label in (then, otherwise):
-            self.known.reach(label)
+        self.known.reach(then, condition.text, "true")
+        self.known.reach(otherwise, condition.text, "false")
         self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
 
     def _end(self, text: str) -> None:
@@ -316,9 +317,15 @@ class Builder:
         if self.begun[loop] >= self.ended:  # no loop is in it
             notes.append(self._node(f'!{{{{!"llvm.loop.align", i32 {LINE}}}}}'))
         self.ended = len(self.lines)
+        self.known.join(out)
         note = self._node(f"distinct !{{{{{{me}}, {', '.join(notes)}}}}}", loop)
         targets = f"label %{loop}, label %{out}"
         self._end(f"br i1 {condition.text}, {targets}, !llvm.loop {note}")
+
+    def settled(self, condition: Val) -> Val:
+        """A condition, as it is known where a branch has decided it."""
+        known = self.known.settled(condition.text)
+        return condition if known is None else Val(known, condition.type)
 
     def leave_if_stopped(self) -> None:
         """The way out of a call that is to end, see ``tcl.codegen.cpu.abi``."""

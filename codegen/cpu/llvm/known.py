@@ -60,6 +60,11 @@ class Known:
     """How many there are besides the first."""
     reached: dict[str, frozenset[int] | None] = field(default_factory=dict)
     """Label → ``active`` where a condition leads there; None if there are several such places."""
+    decided: dict[str, tuple[str, str] | None] = field(default_factory=dict)
+    """Label → the condition that leads there, and whether it holds there; None if there are several
+    ways to it."""
+    conditions: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Condition → whether it holds, and the scope that this was last known in."""
     around: list[Around] = field(default_factory=list)
     """Loops around this place, from the outermost on."""
     depths: dict[str, int] = field(default_factory=dict)
@@ -98,9 +103,14 @@ class Known:
         for tensor in (None,) if tensors is None else tensors:
             self.changed[tensor] = self.changes
 
-    def reach(self, label: str) -> None:
-        """A condition at this place leads to a label."""
+    def reach(self, label: str, condition: str, holds: str) -> None:
+        """A condition at this place leads to a label, where it holds or where it does not."""
+        self.decided[label] = None if label in self.decided else (condition, holds)
         self.reached[label] = None if label in self.reached else self.active
+
+    def join(self, label: str) -> None:
+        """This place leads to a label, whatever holds."""
+        self.decided[label] = None
 
     def start(self, label: str) -> None:
         """Continue at a label. What was known where a condition leads there still is; and always
@@ -110,6 +120,13 @@ class Known:
             before = self.around[-1].active if self.around else _FIRST
         self.scope = self.scopes = self.scopes + 1
         self.active = before | {self.scope}
+        if (decided := self.decided.get(label)) is not None:
+            self.conditions[decided[0]] = decided[1], self.scope
+
+    def settled(self, condition: str) -> str | None:
+        """Whether a condition holds, where a branch has decided that: ``true`` or ``false``."""
+        found = self.conditions.get(condition)
+        return found[0] if found is not None and found[1] in self.active else None
 
     @contextmanager
     def loop(self, out: str, written: Collection[str] | None) -> Iterator[Around]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from comparing import check_cpu
-from cpu_kernels import sized_of
+from cpu_kernels import run, sized_of
 
 from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
@@ -29,3 +32,64 @@ def test_conditions_of_points_that_are_written_out_are_decided(type_: str) -> No
     assert "br i1 true" not in source
     assert "br i1 false" not in source
     assert not re.search(r"icmp \w+ i\d+ -?\d+, -?\d", source)
+
+
+def _branches(text: str, *arrays: np.ndarray) -> tuple[str, list[str]]:
+    """A def's default on Zen 4, and the conditions by which its branches go on, but for those that
+    end loops and those of subscripts outside of tensors."""
+    device = find("zen 4")
+    assert device is not None
+    found = emit_program(
+        schedule(sized_of(text, *arrays), MappingOptions("mlp"), replace(device, threads=1)), device
+    ).text
+    kernel = found[found.index("define i32 @tcl_kernel") : found.index("define i32 @tcl_alone")]
+    return kernel, re.findall(r"br i1 (%v\d+), label %(?!fail)(?!body)", kernel)
+
+
+def test_a_loop_asks_once_whether_it_changes_anything() -> None:
+    """Of all the results in its registers, and of which data decide where they are read."""
+    rng = np.random.default_rng(0)
+    x, weights = (rng.integers(-9, 10, s).astype(np.float32) for s in ((9, 64), (5, 64, 48)))
+    chosen = rng.integers(-1, 5, 9).astype(np.int32)
+    text = """def f(float(T, D) X, int32(T) J, float(L, D, F) W) -> (O) {
+        O(t, f) +=! J(t) >= 0 ? X(t, d) * W(J(t), d, f) : 0 }"""
+    kernel, branches = _branches(text, x, chosen, weights)
+    assert len(branches) == 1
+    assert kernel.count("@tcl_fail") < kernel.count("fmuladd")
+    (made,) = run(text, x, chosen, weights)
+    every = np.einsum("td,tdf->tf", x, weights[chosen])
+    assert np.array_equal(made, np.where(chosen[:, None] >= 0, every, 0))
+
+
+def test_a_scatter_asks_once_whether_a_point_counts() -> None:
+    """What its place depends on is read there alone."""
+    rng = np.random.default_rng(0)
+    day, product = (rng.integers(0, n, 999).astype(np.int32) for n in (7, 40))
+    brand, price = rng.integers(0, 5, 40).astype(np.int32), rng.integers(-9, 9, 999)
+    text = """def f(int32(N) Day, int32(N) Product, int32(P) Brand, int64(N) Price, float(G) Like)
+        -> (int64(7, G) O) { O(Day(n), Brand(Product(n))) +=! Price(n) > 0 ? Price(n) : 0 }"""
+    inputs = day, product, brand, price.astype(np.int64), np.zeros(5, np.float32)
+    _, branches = _branches(text, *inputs)
+    assert len(set(branches)) == len(branches)
+    (made,) = run(text, *inputs)
+    expected = np.zeros((7, 5), np.int64)
+    np.add.at(expected, (day, brand[product]), np.maximum(price, 0))
+    assert np.array_equal(made, expected)
+
+
+def test_what_a_branch_has_decided_is_known_until_its_ways_meet() -> None:
+    b, condition = Builder(), Val("%c", "i1")
+    b.branch_if(condition, "then", "otherwise")
+    b.start("then")
+    assert b.settled(condition).text == "true"
+    b.branch("after")
+    b.start("otherwise")
+    assert b.settled(condition).text == "false"
+    b.branch("after")
+    b.start("after")
+    assert b.settled(condition) == condition
+    b.branch_if(condition, "once more", "behind")
+    b.start("once more")
+    b.branch("behind")
+    b.start("behind")
+    assert b.settled(condition) == condition
