@@ -225,10 +225,12 @@ class Addresses:
             least, most = index.interval(self.dims)
             if not beside or apart or not provably_at_least(least, 0):
                 continue
-            at = i64(b, first)
-            once = provably_at_least(2 * length, most + 1)
+            start = i64(b, first)
+            once = provably_at_least(2 * length, (b.interval(start) or (least, most))[1] + 1)
             begun = (
-                divided_once(b, "%", at, length) if once else b.binary("urem", at, number(length))
+                divided_once(b, "%", start, length)
+                if once
+                else b.binary("urem", start, number(length))
             )
             row = (*ref.subscripts[:axis], ir.Affine(), *ref.subscripts[axis + 1 :])
             place = self.address_of(replace(ref, subscripts=row), scope).offset

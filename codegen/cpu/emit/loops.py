@@ -174,6 +174,8 @@ class LoopEmitter:
                 count = number(folds[0].count)
                 own = b.binary("mul nsw", b.binary("urem", rest, count), number(folds[0].step))
                 b.multiples[own.text] = folds[0].step
+                if not isinstance(folds[0].count, Size):
+                    b.ends[own.text] = 0, (folds[0].count - 1) * folds[0].step
                 rest = b.binary("udiv", rest, count)
                 for fold in folds:
                     span = scope.ranges[fold.dim].span

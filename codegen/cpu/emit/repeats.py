@@ -41,6 +41,8 @@ def repeat(
     with b.loop(into, out, written):
         offset = b.op("phi", "i64")
         at = len(b.lines) - 1
+        if ends := _ends(b, start, end, step):
+            b.ends[offset.text] = ends
         each(offset)
         following = b.binary("add nuw nsw", offset, number(step))
         # Only now is it known in which block the body ends.
@@ -52,6 +54,17 @@ def repeat(
         # Without an order, LLVM may count down to 0: an instruction less.
         test = "icmp ne" if exact % step == 0 else "icmp slt"
         b.again_if(b.compare(test, following, end), into, out)
+
+
+def _ends(b: Builder, start: Val, end: Val, step: int) -> tuple[int, int] | None:
+    """The smallest and the largest offset of iterations from one to another, if these are known."""
+    first, last = b.interval(start), b.interval(end)
+    if first is None or last is None or last[1] <= first[0]:
+        return None
+    most = last[1] - 1
+    if first[0] == first[1] or b.multiple(start) % step == first[0] % step == 0:
+        most -= (most - first[0]) % step
+    return first[0], most
 
 
 def stoppable_repeat(
@@ -83,7 +96,11 @@ def stoppable_repeat(
 
         def some(begin: Val) -> None:
             b.leave_if_stopped()
-            stop = b.binary("add nsw", begin, number(stretch))
-            repeat(b, begin, b.intrinsic("smin", stop, end), step, each, False, written)
+            if start.text == "0":
+                b.multiples[begin.text] = stretch
+            stop = b.intrinsic("smin", b.binary("add nsw", begin, number(stretch)), end)
+            if ends := b.interval(end):
+                b.ends[stop.text] = ends
+            repeat(b, begin, stop, step, each, False, written)
 
         repeat(b, start, end, stretch, some, empty, written)

@@ -210,6 +210,8 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
     found = b.binary("add nsw", left, right)
     if (each := math.gcd(b.multiple(left), b.multiple(right))) > 1:
         b.multiples[found.text] = each
+    if (one := b.interval(left)) and (other := b.interval(right)):
+        b.ends[found.text] = one[0] + other[0], one[1] + other[1]
     return found
 
 
@@ -222,6 +224,9 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     found = b.binary("mul nsw", value, number(factor))
     if not isinstance(factor, Size):
         b.multiples[found.text] = b.multiple(value) * abs(factor)
+        if ends := b.interval(value):
+            low, high = sorted(end * factor for end in ends)
+            b.ends[found.text] = low, high
     return found
 
 
@@ -239,11 +244,12 @@ def i64(b: Builder, at: At) -> Val:
     """An index value as an operand."""
     if at.base is None:
         return number(at.constant)
-    return (
-        at.base
-        if provably_equal(at.constant, 0)
-        else b.binary("add nsw", at.base, number(at.constant))
-    )
+    if provably_equal(at.constant, 0):
+        return at.base
+    found = b.binary("add nsw", at.base, number(at.constant))
+    if (ends := b.interval(at.base)) and not isinstance(at.constant, Size):
+        b.ends[found.text] = ends[0] + at.constant, ends[1] + at.constant
+    return found
 
 
 def affine(

@@ -21,14 +21,14 @@ from tcl.codegen.cpu.emit.scope import (
     lane_values,
     number,
 )
-from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, unary
+from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, settled, unary
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.sizes.varying import Size, provably_equal
-from tcl.grammar.syntax.types import BOOL, INT64
+from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
 _CHEAP = 12
 """Nodes that may be computed in vain rather than branched around."""
@@ -65,8 +65,12 @@ class Values:
                 apart = (
                     first.constant if first.base is not None and not provably_equal(step, 0) else 0
                 )
-                own = b.convert("trunc", i64(b, first + -apart), register_type(type_))
-                return lane_values(b, own, step, scope.lanes, apart)
+                place = i64(b, first + -apart)
+                own = b.convert("trunc", place, register_type(type_))
+                found = lane_values(b, own, step, scope.lanes, apart)
+                if ends := self._ends(place, apart, step, scope.lanes, type_):
+                    b.ends[found.text] = ends
+                return found
             case ir.Variable(name=name):
                 if name in scope.accumulators:
                     return self.accumulated(scope.accumulators[name], scope)
@@ -209,8 +213,24 @@ class Values:
                 return self.b.select(holds, *quotients)
         right = self.value(value.right, scope)
         if value.op in COMPARISONS:
+            one, other = self.b.interval(left), self.b.interval(right)
+            known = settled(value.op, one, other) if one and other else None
+            if known is not None:
+                return self.b.constant(known, "i1")
             return compare(self.b, value.op, left, right, value.left.type)
         return arithmetic(self.b, value.op, left, right, value.type)
+
+    def _ends(
+        self, first: Val, start: int, step: int, lanes: int, type_: ScalarType
+    ) -> tuple[int, int] | None:
+        """The smallest and the largest index in lanes, of which the first one's is ``start`` more
+        than a value, if these are known, and are numbers of the type."""
+        ends = self.b.interval(first)
+        if ends is None or isinstance(step, Size) or isinstance(start, Size):
+            return None
+        far = step * (lanes - 1)
+        low, high = ends[0] + start + min(far, 0), ends[1] + start + max(far, 0)
+        return (low, high) if type_.limits[0] <= low and high <= type_.limits[1] else None
 
     def _choose(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
         b = self.b

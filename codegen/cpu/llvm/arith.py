@@ -48,6 +48,22 @@ def compare(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
     return b.compare(f"icmp {sign}{test}", left, right)
 
 
+def settled(op: str, left: tuple[int, int], right: tuple[int, int]) -> bool | None:
+    """Whether a comparison holds of all integers in two intervals; None if that depends on them."""
+    if op in (">", ">="):
+        left, right, op = right, left, {">": "<", ">=": "<="}[op]
+    apart = left[1] < right[0] or right[1] < left[0]
+    match op:
+        case "<":
+            return True if left[1] < right[0] else False if left[0] >= right[1] else None
+        case "<=":
+            return True if left[1] <= right[0] else False if left[0] > right[1] else None
+        case "==":
+            return False if apart else None
+        case _:
+            return True if apart else None
+
+
 def unary(b: Builder, op: str, value: Val, t: ScalarType) -> Val:
     """``-`` or ``!``."""
     if op == "!":

@@ -135,6 +135,9 @@ class Builder:
     """What has to be done before a call ends early."""
     multiples: dict[str, int] = field(default_factory=dict)
     """Index values → what they are known to be multiples of, where that is more than 1."""
+    ends: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Index values → the smallest and the largest that they may be, in all lanes, where these are
+    known."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True
@@ -362,6 +365,11 @@ class Builder:
     def multiple(self, value: Val) -> int:
         """What an index value is a multiple of."""
         return self.multiples.get(value.text, 1)
+
+    def interval(self, value: Val) -> tuple[int, int] | None:
+        """The smallest and the largest that an index value may be, if these are known."""
+        known = literals(value)
+        return self.ends.get(value.text) if known is None else (known[0], known[0])
 
     # Lanes.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from comparing import check_cpu
 from cpu_kernels import run, sized_of
 
 from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.cpu.emit.repeats import stoppable_repeat
+from tcl.codegen.cpu.llvm.arith import settled
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.known_cpus import find
@@ -75,6 +78,44 @@ def test_a_scatter_asks_once_whether_a_point_counts() -> None:
     expected = np.zeros((7, 5), np.int64)
     np.add.at(expected, (day, brand[product]), np.maximum(price, 0))
     assert np.array_equal(made, expected)
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(89, False), (88, True), (0, False), (1, True)])
+def test_conditions_of_places_in_loops_are_decided_by_the_ends_of_these(
+    limit: int, asked: bool
+) -> None:
+    """Of the rows of an image, in loops, as in the parts of a histogram."""
+    found = _branches(
+        f"def f(float(N, D) X) -> (O) {{ O(n, d) = n < {limit} ? exp(X(n, d)) : X(n, d) }}",
+        np.empty((89, 64), "f"),
+    )[0]
+    assert bool(re.search(f"icmp slt .*, {limit}$", found, re.MULTILINE)) == asked
+
+
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "==", "!="])
+def test_comparisons_of_intervals(op: str) -> None:
+    intervals = [(low, high) for low in range(4) for high in range(low, 4)]
+    for left, right in product(intervals, repeat=2):
+        every = {
+            eval(f"{x} {op} {y}")
+            for x in range(left[0], left[1] + 1)
+            for y in range(right[0], right[1] + 1)
+        }
+        known = settled(op, left, right)
+        assert known is None or every == {known}
+        assert (known is None) == (len(every) == 2) or left == right
+
+
+@pytest.mark.parametrize(("end", "step", "most"), [(96, 8, 88), (97, 8, 96), (5000000, 8, 4999992)])
+def test_the_ends_of_loops(end: int, step: int, most: int) -> None:
+    """Long ones are done in stretches, with looks whether to go on between them."""
+    b, found = Builder(), list[tuple[int, int] | None]()
+
+    def each(own: Val) -> None:
+        found.append(b.interval(own))
+
+    stoppable_repeat(b, Val(str(end), "i64"), step, end // step, 9, each, empty=False)
+    assert found == [(0, most)]
 
 
 def test_what_a_branch_has_decided_is_known_until_its_ways_meet() -> None:
