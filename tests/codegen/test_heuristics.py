@@ -1020,3 +1020,16 @@ def test_functions_are_called_before_loops_that_do_not_change_them(
     text = f"float(N) X, float(N) Y, float(M) Z) -> (O) {{ O(z, n) = {value} }}"
     found = chosen(ZEN4, text, (columns,), (columns,), (rows,))
     assert found.inner_order == order
+
+
+def test_points_that_compute_much_leave_registers_for_that() -> None:
+    """Sharing what rows read saves little beside it."""
+
+    def rows(value: str) -> int:
+        text = f"float(3, N) P, float(N) W) -> (O) {{ O(i) +=! {value} }}"
+        return (chosen(ZEN4, text, (3, 901), (901,)).register or ())[0]
+
+    terms = (f"(P({c}, j) - P({c}, i)) * (P({c}, j) - P({c}, i))" for c in range(3))
+    distance = " + ".join(terms)
+    assert rows(distance) > 8
+    assert 1 < rows(f"W(j) * W(i) / (1 + {distance})") <= 4

@@ -61,6 +61,13 @@ _WORTH_TILE = 0.95
 """The part of a nest's time that is left, if a register tile is worth more code ..."""
 _NEARLY = 1.03
 """... and how much longer a smaller one may take than the best."""
+_LIVE_VALUES = 6.0
+"""Cycles of arithmetic of a point from which on what it computes takes registers, too: of pairs of
+birds with three results each, 2 rows take .87 of the time of 4 on a Cascade Lake ..."""
+_NEARLY_WHOLE = 1.025
+"""... how much longer fewer rows may take then by the model ..."""
+_FEW_POINTS = 4
+"""... and the points of their register tile, at least."""
 _WORTH = 0.98
 """As the first, if vectors of half the length are ..."""
 _WORTH_APART = 0.9
@@ -267,7 +274,26 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
         pairs = itertools.combinations([d for d in alone if d in promising], 2)
         tiles = [(lane, t) for pair in pairs for t in _tiles(core, lane, pair)]
         found += [_cheapest(core, tiles, min(most, _least(found).cycles))] if tiles else []
-    return _least(found)
+    return _with_fewer_points(core, _least(found))
+
+
+def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
+    """The fewest rows of a register tile that take nearly as little, where each point computes so
+    much that its values take registers, too."""
+    if core.each < _LIVE_VALUES or core.called or core.products is not None or core.compacted:
+        return found
+    choices = [
+        [n for n in _ROWS if n < size and d != found.lane] + [size]
+        for d, size in found.sizes.items()
+    ]
+    parts = (dict(zip(found.sizes, each, strict=True)) for each in itertools.product(*choices))
+    enough = (tile for tile in parts if math.prod(tile.values()) >= _FEW_POINTS)
+    for tile in sorted(enough, key=lambda tile: math.prod(tile.values())):
+        kept = {d: n for d, n in tile.items() if n > 1 or d == found.lane}
+        cycles = nest_cycles(core, found.lane, kept)
+        if cycles <= _NEARLY_WHOLE * found.cycles:
+            return TileChoice(core, found.lane, kept, cycles)
+    return found
 
 
 def _shares_only_in_pairs(core: Core, lane: str) -> bool:
