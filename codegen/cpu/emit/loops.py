@@ -504,8 +504,10 @@ class LoopEmitter:
         known = max(lengths) if lengths else known_span(fold, scope)
         least, begun = min(lengths, default=known), 0
         whole = least - least % fold.step
-        several = whole > fold.step and known % fold.step == 0
-        if scope.rest and several and not scope.written_out and self.ragged.copies(fold, body):
+        several = whole > fold.step and not scope.written_out
+        large = not lengths and self._statements_at_most(body) >= _COPIES
+        looped = large or (scope.rest and known % fold.step == 0)
+        if several and looped and self.ragged.copies(fold, body):
             self._counted(fold, body, scope, number(whole), fold.step)
             begun = whole
         if id(body) not in self.straight:
@@ -576,6 +578,9 @@ class LoopEmitter:
         return scope.moved({fold.dim: range_}, {fold.name: place})
 
 
+_COPIES = 8
+"""Vectors that an iteration copies from which on the end of a loop takes nothing beside them: it is
+not written out."""
 _APART = 3
 """Lengths of a last, shorter iteration of which each has code of its own."""
 _APART_OF_MANY = 31

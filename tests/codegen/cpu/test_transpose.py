@@ -11,14 +11,17 @@ from typing import TypeVar
 import numpy as np
 import pytest
 from cpu_kernels import Array, fenced, plain, reference, run, sized_of
+from nests import WIDE
 from program_builder import numpy_type
 from sampling import sampled
 
+from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.transpose import joined, transposed
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
 
 TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
 TURNED = "def f({0}(M, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
@@ -88,6 +91,20 @@ def test_a_copy(name: str, lanes: int, whole: bool) -> None:
         same = np.isclose(plain(got), want, rtol=1e-2) if "float" in name else (
                 np.asarray(got, np.int64) - want) % limit == 0  # fmt: skip
         assert np.all(same), options
+
+
+def test_copies_of_whole_vectors_are_written_out_once() -> None:
+    """A loop goes through the vectors of a panel; what is left over beside them stands alone."""
+
+    def shuffles(vectors: int, rest: int) -> int:
+        b = np.zeros((16 * vectors + rest, 64), np.float32)
+        options = MappingOptions("naive").vectorize(16, COLUMNS).register(4, vectors).stage(-1, 0)
+        given = sized_of(PRODUCT.format("float", "float"), np.zeros((32, 64), np.float32), b)
+        built = schedule(given, options, WIDE)
+        return emit_program(built, WIDE).text.count("shufflevector")
+
+    assert shuffles(4, 0) == shuffles(2, 0)
+    assert shuffles(2, 0) < shuffles(4, 5) == shuffles(3, 5)
 
 
 @pytest.mark.parametrize("bits", [128, 256])
