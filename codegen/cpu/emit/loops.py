@@ -15,6 +15,7 @@ from typing import assert_never
 
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.cuts import Cuts
+from tcl.codegen.cpu.emit.overlaps import adds_little, may_be_done_again
 from tcl.codegen.cpu.emit.peeled import Peeled
 from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
 from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat, stored_in
@@ -54,6 +55,7 @@ class LoopEmitter:
         ragged: Ragged,
     ) -> None:
         self.b, self.emit, self.value, self.ragged = b, emit, value, ragged
+        self.program = program
         self.cuts = Cuts(b, {d.name: d for s in program.spaces for d in s.dims})
         self.peeled = Peeled(b, program, address, self._serial, memory)
         self.above_fixed = {
@@ -220,7 +222,9 @@ class LoopEmitter:
 
     def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         span, step = scope.ranges[fold.dim].span, fold.step
-        if fold in self.above_fixed:
+        if self._overlaps(fold, body, scope):
+            self._overlapping(fold, body, scope)
+        elif fold in self.above_fixed:
             if isinstance(span, int):
                 rest = span % fold.step
                 self._counted(fold, body, scope, number(span - rest), fold.step)
@@ -235,6 +239,30 @@ class LoopEmitter:
             self._counted(fold, body, scope, _value(span), 1)
         else:
             self._counted(fold, body, scope, _value(span), None)
+
+    def _overlaps(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> bool:
+        """Whether the last iteration is as long as the others, and does some points again."""
+        range_, special = scope.ranges[fold.dim], scope.aligned or scope.written
+        span = range_.span
+        if type(span) is not int or span <= fold.step or span % fold.step == 0:
+            return False
+        if special or range_.begun != At() or self.reduced[fold.dim]:
+            return False
+        if self._statements_at_most(body) < _OVERLAPPING:
+            return False
+        return adds_little(fold, body, span) and may_be_done_again(self.program, fold, body)
+
+    def _overlapping(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        """As ``_serial``, of such a loop."""
+        b, range_, span = self.b, scope.ranges[fold.dim], known_span(fold, scope)
+
+        def each(own: Val) -> None:
+            own = b.intrinsic("smin", own, number(span - fold.step))
+            b.ends[own.text] = 0, span - fold.step
+            offset = At(add(b, range_.offset.base, own), range_.offset.constant)
+            self._iteration(fold, body, scope, offset, fold.step, At(own))
+
+        self._repeat(fold, body, scope, number(span), each, False)
 
     def _full_and_rests(
         self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: PointCount
@@ -578,6 +606,9 @@ class LoopEmitter:
         return scope.moved({fold.dim: range_}, {fold.name: place})
 
 
+_OVERLAPPING = 128
+"""Statements of an iteration from which on it takes nothing to ask whether it is the last one: rows
+of few take 1.05 to 1.1 times as long, as each address is computed anew."""
 _COPIES = 8
 """Vectors that an iteration copies from which on the end of a loop takes nothing beside them: it is
 not written out."""
