@@ -162,7 +162,9 @@ class OperandAccess:
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
         read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
         cycles = self.cycles(lane, lanes)
-        row = max((s for d, s in sizes.items() if self.transposed(d, lane, lanes)), default=1)
+        if cycles < lanes or lane is None or self.scattered:
+            return cycles  # nothing is transposed
+        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
         if row == 1:
             return cycles
         size = min(lanes, 1 << (row - 1).bit_length())

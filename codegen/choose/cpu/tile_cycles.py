@@ -75,9 +75,9 @@ _ROUNDED = 1.0 - 1e-9
 class TileParts(NamedTuple):
     """What a nest is done in with a register tile."""
 
-    parts: Sequence[tuple[Mapping[str, int], float, float, float]]
-    """Points of each part, how often it is done, the cycles of the arithmetic of a step, and the
-    least that all of its first steps take."""
+    parts: Sequence[tuple[Mapping[str, int], float, float, float, float]]
+    """Points of each part, how often it is done, the cycles of the arithmetic of a step, those of
+    its share of the stores, and the least that all of its first steps take."""
     left: float
     """That of all parts."""
     least: float
@@ -105,11 +105,13 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
             ]
         else:
             found = [(cut, times * full) for cut, times in found]
-    parts, left = [], 0.0
+    parts, left, steps = [], 0.0, _steps(core, lane)
     for cut, times in found:
-        work = _work(core, lane, cut)
-        least = times * max(work, core.latency)
-        parts.append((cut, times, work, least))
+        work, stored = _work(core, lane, cut), _store_cycles(core, lane, cut)
+        if core.reduces:
+            stored /= max(1, min(steps // _vectors_along(core, lane, cut), _DEPTH))
+        least = times * (max(work, core.latency) + stored)
+        parts.append((cut, times, work, stored, least))
         left += least
     return TileParts(parts, left, core.before + left * _ROUNDED)
 
@@ -126,22 +128,30 @@ def nest_cycles(
     parts = parts or tile_parts(core, lane, sizes)
     if parts.least > most:
         return math.inf
-    total, left, steps = core.before, parts.left, core.steps
-    if lane is not None and core.dims[lane].reduction:
-        steps = -(-steps // core.lanes)
-    steps = math.ceil(steps * core.share)
+    total, left, steps = core.before, parts.left, _steps(core, lane)
     staged = staged_operands(core, lane, sizes)
     waits = list(_waits(core, lane, sizes, steps, staged))
     least = sum(waits)
     if total + (left + least) * _ROUNDED > most:
         return math.inf
     tile = _tile_of(core, lane, sizes, staged)
-    for cut, times, work, waited in parts.parts:
-        total += times * _step_cycles(core, lane, cut, tile, steps, work)
+    for cut, times, work, stored, waited in parts.parts:
+        total += times * _step_cycles(core, lane, cut, tile, steps, work, stored)
         left -= waited
         if total + (left + least) * _ROUNDED > most:
             return math.inf
     return sum(waits, total)
+
+
+def _steps(core: Core, lane: str | None) -> int:
+    """The points of the reductions, or vectors of them, that a register tile goes through."""
+    along = lane is not None and core.dims[lane].reduction
+    return math.ceil((-(-core.steps // core.lanes) if along else core.steps) * core.share)
+
+
+def _vectors_along(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Those of a reduction that are one step of a register tile."""
+    return sizes.get(lane, 1) if lane is not None and core.dims[lane].reduction else 1
 
 
 def _waits(
@@ -241,9 +251,10 @@ def _step_cycles(
     tile: Tile,
     steps: int,
     work: float,
+    stored: float,
 ) -> float:
-    """One of so many steps of a register tile, with so much arithmetic, and its share of the stores
-    and of the ends of loops."""
+    """One of so many steps of a register tile, with so much arithmetic, and its share of what is
+    ``stored`` and of the ends of loops."""
     shares = [read_share(core, a, lane, sizes, tile) for a in core.reads]
     # What is brought into all lanes is part of the arithmetic, where memory is near.
     spread = sum(
@@ -254,7 +265,6 @@ def _step_cycles(
         ]
     )
     busy = _beside_each_other(core, lane, sizes, tile, shares, spread, work)
-    stored = _store_cycles(core, lane, sizes)
     if not core.reduces:
         return busy + stored
     along = lane is not None and core.dims[lane].reduction
@@ -280,7 +290,7 @@ def _step_cycles(
     elif inner is not None and inner.extent >= SHORT_LOOP and along_lanes(core, lane).busy:
         busy += BROADCAST_CYCLES * spread
         busy += COUNTING_CYCLES / tile.unrolled if along_lanes(core, lane).counts else 0.0
-    return max(busy, core.latency) + around + stored / max(1, min(steps, _DEPTH))
+    return max(busy, core.latency) + around + stored
 
 
 def _beside_each_other(
