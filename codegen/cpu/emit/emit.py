@@ -209,9 +209,8 @@ class Statements:
 
     def _block(self, body: Sequence[ir.Statement], scope: Scope) -> None:
         """Statements in a scope that is theirs."""
-        *first, last = body
-        if isinstance(last, ir.Update):
-            self._scatter(first, last, scope)
+        if body and isinstance(last := body[-1], ir.Update):
+            self._scatter(body[:-1], last, scope)
             return
         for statement in body:
             self.statement(statement, scope)

@@ -590,7 +590,9 @@ class LoopEmitter:
     def _in_own(self, body: ir.Statement, scope: Scope) -> None:
         """A statement in a scope that is its own: a block need not copy that again. A scatter
         decides in which order its values are computed."""
-        several = isinstance(body, ir.Block) and not isinstance(body.body[-1], ir.Update)
+        several = isinstance(body, ir.Block) and not any(
+            isinstance(s, ir.Update) for s in body.body[-1:]
+        )
         for statement in inside(body) if several else (body,):
             self.emit(statement, scope)
 

@@ -134,3 +134,12 @@ def test_what_a_branch_has_decided_is_known_until_its_ways_meet() -> None:
     b.branch("behind")
     b.start("behind")
     assert b.settled(condition) == condition
+
+
+def test_a_side_without_statements() -> None:
+    """Sums of rows and of columns in one pass, of which the last iterations alone write some."""
+    p = np.random.default_rng(1).random((512, 512), np.float32)
+    text = "def f(float(N, M) P) -> (R, C) { R(i) +=! P(i, j) C(j) +=! P(i, j) }"
+    rows, columns = run(text, p, options=MappingOptions("mlp"))
+    np.testing.assert_allclose(rows, p.sum(1), rtol=1e-4)
+    np.testing.assert_allclose(columns, p.sum(0), rtol=1e-4)
