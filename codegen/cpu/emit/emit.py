@@ -246,7 +246,7 @@ class Statements:
             emit()
         elif condition.text != "false":
             then, after = b.new_label("then"), b.new_label("after")
-            b.branch_if(condition, then, after)
+            b.branch_if(condition, then, after, whole=True)
             b.start(then)
             emit()
             b.branch(after)

@@ -298,10 +298,13 @@ class Builder:
         self.known.join(label)
         self._end(f"br label %{label}")
 
-    def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
+    def branch_if(self, condition: Val, then: str, otherwise: str, *, whole: bool = False) -> None:
+        """``whole``: by one branch. Of a condition of several parts, LLVM would make one for each,
+        and a processor that takes a wrong way loses as much time at every one."""
         self.known.reach(then, condition.text, "true")
         self.known.reach(otherwise, condition.text, "false")
-        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+        note = self.metadata("unpredictable", "") if whole else ""
+        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}{note}")
 
     def _end(self, text: str) -> None:
         """The last instruction of a block."""
