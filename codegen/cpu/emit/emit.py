@@ -41,7 +41,7 @@ from tcl.codegen.loopir.conditions import besides
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import common_guard, guard, terms
 from tcl.codegen.loopir.terms import product as product_of
-from tcl.codegen.loopir.walk import statements, walk
+from tcl.codegen.loopir.walk import loads, statements, walk
 from tcl.common.dataclass import dataclass
 from tcl.common.recursion import with_room
 from tcl.grammar.syntax.types import ScalarType
@@ -444,20 +444,24 @@ class Statements:
 
 
 def _only_where(condition: ir.Value, body: Sequence[ir.Statement]) -> list[ir.Let]:
-    """The values with names in a block that are something only where a condition holds, and no part
-    of it. Others are computed before: it takes less to do so in vain than to begin only once the
-    condition is known, by which time their operands may have been read."""
+    """The values with names in a block that are computed only where a condition holds: it needs
+    them not, they check no subscript where it does not hold, and they are something there alone, or
+    computed of floats. Others may begin, and read, before the condition is known: on Cascade Lake,
+    a sum by groups takes 1.1 times as long where they do not, and one by distances .85."""
     lets = {s.name: s.value for s in body if isinstance(s, ir.Let)}
-    guarded = [
-        name
-        for name, value in lets.items()
-        if isinstance(value, ir.Select) and value.condition == condition
-    ]
-    asked = set[str]()
-    pending = [condition, *(value for name, value in lets.items() if name not in guarded)]
+
+    def guarded(value: ir.Value) -> bool:
+        return isinstance(value, ir.Select) and value.condition == condition
+
+    def late(value: ir.Value) -> bool:
+        subscripts = (s for load in loads(value) for s in load.ref.subscripts)
+        checks = any(isinstance(s, ir.Computed) and s.check for s in subscripts)
+        return guarded(value) or (not checks and any(v.type.is_float for v in walk(value)))
+
+    asked = {name for name, value in lets.items() if not late(value)}
+    pending = [condition, *(lets[name] for name in asked)]
     while pending:
         named = {v.name for v in walk(pending.pop()) if isinstance(v, ir.Variable)}
         pending += [lets[name] for name in named & lets.keys() - asked]
         asked |= named
-    later = set(guarded) - asked
-    return [s for s in body if isinstance(s, ir.Let) and s.name in later]
+    return [s for s in body if isinstance(s, ir.Let) and s.name not in asked]

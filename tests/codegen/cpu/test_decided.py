@@ -72,12 +72,22 @@ def test_a_scatter_asks_once_whether_a_point_counts() -> None:
     text = """def f(int32(N) Day, int32(N) Product, int32(P) Brand, int64(N) Price, float(G) Like)
         -> (int64(7, G) O) { O(Day(n), Brand(Product(n))) +=! Price(n) > 0 ? Price(n) : 0 }"""
     inputs = day, product, brand, price.astype(np.int64), np.zeros(5, np.float32)
-    _, branches = _branches(text, *inputs)
+    kernel, branches = _branches(text, *inputs)
     assert len(set(branches)) == len(branches)
+    assert "!unpredictable" in kernel, "one branch for all of the condition"
     (made,) = run(text, *inputs)
     expected = np.zeros((7, 5), np.int64)
     np.add.at(expected, (day, brand[product]), np.maximum(price, 0))
     assert np.array_equal(made, expected)
+
+
+def test_what_a_scatter_computes_of_floats_comes_after_its_condition() -> None:
+    """And what it reads before."""
+    text = """def f(float(N) X, int32(N) Y, uint8(N) G) -> (int32(9, 256) C) {
+        C(int32(X(n) * 8), G(n)) +=! Y(n) > 0 ? 1 : 0 }"""
+    kernel, _ = _branches(text, np.zeros(99, "f"), np.zeros(99, "i"), np.zeros(99, np.uint8))
+    branch = kernel.index("!unpredictable")
+    assert kernel.index("fptosi") > branch > kernel.index("zext i8")
 
 
 @pytest.mark.parametrize(("limit", "asked"), [(89, False), (88, True), (0, False), (1, True)])
