@@ -57,6 +57,8 @@ IMAGE, ROW = (2, 3, 4, 5), (5,)
         ("O(b, c, h, w) +=! A(b, c, h, w + k) where w in 0:4, k in 0:2", ROW, [[1, 1, 24, 4, 2]]),
         # Whole rows that a window moves over.
         ("O(b, c, h) +=! A(b, c, h + k, w) where h in 0:2, k in 0:3", ROW, [[1, 6, 2, 1, 15]]),
+        ("O(b, h, f) +=! A(b, 0, h + k, w) where h in 0:2, k in 0:3, f in 0:2", ROW,
+         [[2, 2, 2, 3, 5]]),
         ("O(h) +=! B(h + k, w) where h in 0:2, k in 0:3", (4, 16), [[2, 3, 16]]),
         ("O(b, c, h, w) +=! A(b, c, h + k, w) where h in 0:3, k in 0:2", ROW, [[1, 6, 1, 15, 2]]),
         ("O(b, h) +=! A(b, 2 * h + c, k, w) where h in 0:1, c in 0:2", ROW, [[2, 1, 1, 1, 40]]),
