@@ -54,6 +54,15 @@ def test_elements_that_remainders_come_to_again_are_read_once() -> None:
     assert (found.register or ())[1] == 3
 
 
+def test_rows_of_lists_are_done_in_few_tiles() -> None:
+    """13 vectors in two tiles, not in four: each goes through the points of the window again."""
+    window = """float(D, R) P) -> (N) { N(d, r) +=! i < 3 || i > 5 || j < 4 || j > 8
+        ? P((d + i) % D, r + j) : 0 where d in 0:D, i in 0:9, j in 0:13 }"""
+    found = chosen(ZEN4, window, (64, 211))
+    assert found.skip
+    assert (found.register or ())[1] == 7
+
+
 @DEVICES
 def test_a_matrix_product(device: CpuProfile) -> None:
     found = chosen(device, MATMUL, (1024, 1024), (1024, 1024))

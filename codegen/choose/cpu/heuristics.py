@@ -55,7 +55,8 @@ def heuristic(
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
     found, shared = _fastest_in_order(program, nest, device, fused)
     core, lane, sizes = found.core, found.lane, found.sizes
-    if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
+    alone = sizes.keys() == {lane} and not core.compacted  # each tile goes through the lists again
+    if lane is not None and alone and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
     steps = steps_written_out(core, lane, sizes)
     if nest.point != core.nest.point and not core.compacted:
