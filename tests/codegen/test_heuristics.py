@@ -137,6 +137,31 @@ def test_rows_in_one_place_of_the_first_cache_are_few(depth: int, most: int) -> 
     assert most // 2 < register[1] <= most
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (
+            "float(B, A, X, C) P, float(X, D) Q) -> (R) {"
+            " R(c, d, a, b) +=! P(b, a, x, c) * Q(x, d) }",
+            ((64, 20, 33, 20), (33, 12)),
+        ),
+        (
+            "double(K, A, M, C) X, double(M, D, K) Y) -> (O) {"
+            " O(c, a, d) +=! X(k, a, m, c) * Y(m, d, k) }",
+            ((20, 33, 24, 18), (24, 40, 20)),
+        ),
+    ],
+)
+def test_results_whose_operands_share_lines_are_next_to_each_other(
+    text: str, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    """Dimension c: all steps of a sum come to more lines than the first cache has."""
+    for device in (WIDE, ZEN4):
+        found = chosen(device, text, *shapes)
+        lane, _ = found.vectorize or (-1, 1)
+        assert lane == 0 or (found.register or ())[0] > 4, found
+
+
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))

@@ -125,6 +125,8 @@ def _load(
         found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
     elif _loses(core, access, lane, whole):
         found += LOST_LINE_CYCLES
+    else:
+        found += _torn_line_cycles(core, access, lane, sizes)
     return found
 
 
@@ -150,6 +152,27 @@ def _loses(core: Core, access: OperandAccess, lane: str | None, whole: Mapping[s
         return False
     near = inner.extent * LINE <= core.device.l1_bytes // 2
     return not near and core.again(access, lane, whole) > 1
+
+
+def _torn_line_cycles(
+    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
+) -> float:
+    """Cycles in which a step's lines come from behind the first cache more than once, as it has
+    lost them by the time that other results need the rest of them: with the elements of a column
+    144 bytes apart, a product of tensors of rank 4 and 3 took 2.4 times as long on Cascade Lake."""
+    near = {d.name for d in core.nest.dims if 0 < abs(access.strides.get(d.name, 0)) < LINE}
+    reduced = {d.name: d.extent for d in core.nest.dims if d.reduction}
+    names = list(core.results)
+    beside = [k for k, d in enumerate(names) if d in near and core.results[d] > sizes.get(d, 1)]
+    if lane is None or not beside or near & reduced.keys():
+        return 0.0  # steps read whole lines
+    until = {**reduced, **sizes, **{d: core.results[d] for d in names[beside[0] + 1 :]}}
+    touched = access.lines(until) * LINE
+    torn = access.lines(sizes) - access.count(sizes) * access.itemsize / LINE
+    if touched <= core.device.l1_bytes or torn < 1:
+        return 0.0
+    level = int(touched > core.device.l2_bytes // 2)
+    return torn * LINE / CACHE_LEVEL_BYTES_PER_CYCLE[level]
 
 
 def read_share(
