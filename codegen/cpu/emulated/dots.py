@@ -66,12 +66,15 @@ def _bfloat16(function: str, lanes: int) -> str:
             f"  %{part}.total = call {sums} @tcl_flushed.v{lanes}({sums} %{part}.exact)",
         ]
         total = f"%{part}.total"
-    return _define_function(sums, function, type_, lines, total)
+    # Where no instruction is for bfloat16, vectors of it are passed to functions by conversions.
+    return _define_function(sums, function, type_, lines, total, "alwaysinline")
 
 
-def _define_function(sums: str, name: str, type_: str, lines: list[str], result: str) -> str:
+def _define_function(
+    sums: str, name: str, type_: str, lines: list[str], result: str, inline: str = "noinline"
+) -> str:
     opening = (
         f"define internal {sums} @{name}({sums} %sums, {type_} %left, {type_} %right) "
-        "noinline nounwind {"
+        f"{inline} nounwind {{"
     )
     return "\n".join((opening, "entry:", *lines, f"  ret {sums} {result}", "}"))

@@ -299,5 +299,5 @@ def test_a_condition_may_never_hold() -> None:
         C(m, n) +=! (k > 2 && k < 2 * m) ? A(m, k) * B(k, n) : 0
     }"""
     inputs = [np.ones((2, 40), "f"), np.ones((40, 40), "f")]
-    for options in (MappingOptions("mlp"), MappingOptions("mlp").nest(0).skip()):
+    for options in (MappingOptions("mlp"), MappingOptions("naive").vectorize(8, 1).skip()):
         check_cpu(sized_of(text, *inputs), inputs, options)
