@@ -137,10 +137,10 @@ def _along(
         return None
     if [c for _, c in other.terms] != [1]:
         return None
-    if len(one.terms) > 1 and not _merges_in_window(nest, ref, nest.dim(other.terms[0][0]), length):
-        return None
     ((b, _),) = other.terms
     dim, first = nest.dim(b), layout.origin[axis + 1]
+    if len(one.terms) > 1 and not _merges_in_window(nest, ref, dim, row // layout.itemsize):
+        return None
     if dim.first + other.constant != first or not provably_equal(dim.extent, length):
         return None
     position = nest.dims.index(dim)
@@ -149,10 +149,10 @@ def _along(
 
 
 def _merges_in_window(nest: ir.Nest, ref: ir.TensorRef, dim: ir.Dim, length: int) -> bool:
-    """Whether rows of so many elements along ``dim`` that a window moves over are better merged:
-    short ones. Of long ones, in which vectors fit as they are, points of the window and of results
-    share what they read only while both are dimensions; and lanes go along a reduction only if no
-    results share what it reads."""
+    """Whether rows of so many elements, along ``dim`` and what lies in it, that a window moves over
+    are better merged: short ones. Of long ones, in which vectors fit as they are, points of the
+    window and of results share what they read only while both are dimensions; and lanes go along a
+    reduction only if no results share what it reads."""
     if representative(length) >= _LONG_ROW:
         return False
     named = {name for s in ref.subscripts if isinstance(s, ir.Affine) for name, _ in s.terms}

@@ -65,6 +65,7 @@ IMAGE, ROW = (2, 3, 4, 5), (5,)
         ("O(b, h) +=! A(b, c, h + k, w) * B(w) where h in 0:2, k in 0:3", ROW,
          [[2, 2, 3, 3, 5]]),
         ("O(k, c) = B(k + c, c) where k in 0:2, c in 0:3", (4, 3), [[2, 3]]),
+        ("O(c, h, w) +=! A(0, c + k, h, w) where c in 0:2, k in 0:2", ROW, [[2, 1, 20, 2]]),
         # What one statement keeps apart is apart in all that have to do with it.
         ("T(b, c, h, w) = A(b, c, h, w)  O(b, c, h, w) = T(b, c, h, w) * B(c)", (3,),
          [[2, 3, 1, 20]] * 2),
