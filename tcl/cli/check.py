@@ -124,8 +124,8 @@ def _checked(
 
 
 def _tensor(tensor: Tensor) -> str:
-    """As a header declares it, but with ``?`` for each dimension whose size is inferred."""
-    dims = ["?"] * tensor.rank if tensor.dims is None else map(str, tensor.dims)
+    """As a header declares it, but with ``...`` for each dimension whose size is inferred."""
+    dims = ["..."] * tensor.rank if tensor.dims is None else map(str, tensor.dims)
     shape = f"({', '.join(dims)})" if tensor.rank else ""
     return f"{tensor.type}{shape} {tensor.name}"
 
