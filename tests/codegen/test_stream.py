@@ -21,7 +21,7 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 
 SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
 STREAM = MappingOptions().vectorize(16, 1).stream()
-DEVICE = replace(host_cpu(), l2_bytes=1 << 20, l3_bytes=32 << 20)
+DEVICE = replace(host_cpu(), l2_bytes=1 << 20, l3_bytes=32 << 20, memory=None)
 
 
 @pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
