@@ -272,9 +272,9 @@ def _step_cycles(
         sums = 0 if along else math.prod(sizes.values()) * core.fused.registers
         spilled = _spill_cycles(core, _called_points(core, sizes), sums)
         busy += spilled if along else spilled * core.halves(lane)
-    if lane is not None and along:
+    if along:
         busy += COUNTING_CYCLES if core.extreme else 0.0
-        steps = max(1, steps // sizes.get(lane, 1))
+    steps = max(1, steps // _vectors_along(core, lane, sizes))
     inner = core.innermost
     around = 0.0
     points = math.prod(sizes.values())
@@ -286,7 +286,7 @@ def _step_cycles(
         if tile.unrolled < inner.extent:
             around = LOOP_END_CYCLES / inner.extent
     elif core.compacted:
-        around = LOOP_END_CYCLES / max(1, steps)  # nobody foresees the end of a list
+        around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
     elif inner is not None and inner.extent >= SHORT_LOOP and along_lanes(core, lane).busy:
         busy += BROADCAST_CYCLES * spread
         busy += COUNTING_CYCLES / tile.unrolled if along_lanes(core, lane).counts else 0.0
