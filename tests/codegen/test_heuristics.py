@@ -175,6 +175,15 @@ def test_but_not_if_it_is_read_once() -> None:
     assert not found.stage
 
 
+@pytest.mark.parametrize("device", [ZEN4, NARROW], ids=lambda d: d.name)
+def test_vectors_of_a_whole_line_that_are_read_often_are_copied(device: CpuProfile) -> None:
+    """An array that begins within a line has two lines in each of them."""
+    blocked = """float(C, H, W, 16) I, float(F, C, 3, 3, 16, 16) K) -> (O) {
+        O(f, y, x, k) +=! I(c, y + r, x + s, j) * K(f, c, r, s, j, k) }"""
+    found = chosen(device, blocked, (4, 30, 30, 16), (4, 4, 3, 3, 16, 16))
+    assert bool(found.stage and found.stage[1] >= 0) == (device is ZEN4)
+
+
 @pytest.mark.parametrize("columns", [512, 500])
 def test_rows_that_push_each_other_out_of_the_first_cache_are_copied(columns: int) -> None:
     found = chosen(NARROW, MATMUL, (64, 128), (128, columns))

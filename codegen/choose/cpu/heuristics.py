@@ -425,13 +425,19 @@ def _panels(
         far = core.staged(access, lane, sizes)
         converted = core.products is None and load.type.compute != load.type
         worth = core.worth_staging(access, lane, sizes, converted)
+        # A vector as long as a line takes two of them, if the array does not begin with a line.
+        torn = (
+            core.lanes * access.itemsize >= LINE
+            and access.strides.get(lane) == access.itemsize
+            and access.elements * access.itemsize > core.device.l1_bytes
+        )
         if access.overlapping:
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             called = access.stageable and _calls_for_one(core, load, access)
             levels.append(0 if far or called or (worth and converted) else -1)
-        elif far or (worth and (tile or access.has_gaps or converted)):
+        elif far or (worth and (tile or access.has_gaps or converted or torn)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)
