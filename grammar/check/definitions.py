@@ -14,7 +14,7 @@ from tcl.grammar.check.calls import expand
 from tcl.grammar.check.dependencies import check_dependencies, uninitialised
 from tcl.grammar.check.scope import DefScope, dims_of
 from tcl.grammar.check.statements import check_assign
-from tcl.grammar.check.widening import late_widenings
+from tcl.grammar.check.widening import late_widenings, narrow_sums
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSemanticError
 from tcl.grammar.syntax.parser import parse
@@ -239,6 +239,8 @@ class _DefChecker:
         self.statements.append(done)
         self.scope.warnings += late_widenings(done, self.module.source)
         if self.scope.written.get(statement.target) is None:
+            if statement.target not in self.declared:
+                self.scope.warnings += narrow_sums(done, self.module.source)
             self.scope.written[statement.target] = tensor
         self._sizes_known(statement.target)
 

@@ -51,6 +51,37 @@ def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnosti
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
 
+def narrow_sums(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
+    """A warning, if a sum that has the type of its terms can leave the 8 or 16 bits of these."""
+    type_ = statement.rhs.type
+    if statement.op != "+" or not statement.reduction or not type_.is_integral or type_.bits > 16:
+        return
+    low, high = _Widening({}, (), source)._bounds(statement.rhs)
+    times = _points(statement)
+    if times is not None and within((times * low, times * high), type_):
+        return
+    yield Diagnostic(
+        f"the sum '{statement.target}' has the type of its terms, {type_}, and wraps beyond "
+        f"{type_.limits[0]} to {type_.limits[1]}; declare it as int32 in the output list, or as "
+        f"{type_} if it is meant to wrap",
+        statement.span,
+        section=Section.REDUCTIONS,
+    )
+
+
+def _points(statement: c.Statement) -> int | None:
+    """How many terms a sum has, if only constants decide it."""
+    found = 1
+    ranges = {each.index: each for each in statement.ranges}
+    for index in statement.reduction:
+        match ranges.get(index):
+            case c.Range(start=c.Const(value=start), stop=c.Const(value=stop)):
+                found *= max(0, int(stop) - int(start))
+            case _:
+                return None
+    return found
+
+
 @dataclass(slots=True)
 class _Widening:
     lets: Mapping[str, c.Expr]

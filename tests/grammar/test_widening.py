@@ -140,7 +140,7 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
     "case",
     [
         "int32(M) C | C(m) +=! A(m, k)",  # summed in int32
-        "C | C(m) +=! A(m, k) * a(k)",  # nothing was said to be wider
+        "int8(M) C | C(m) +=! A(m, k) * a(k)",  # nothing was said to be wider
         "int32(M) C | C(m) +=! int32(A(m, k)) * a(k)",
         "int32(M) C | C(m) +=! int32(A(m, k) * a(k))",  # meant, as it seems
         "int32(N) O | O(i) = u(i) / 2 + u(i) / 2",  # cannot wrap
@@ -198,3 +198,23 @@ def test_long_chains_of_lets_take_no_time() -> None:
     lets = ", ".join(["x0 = u(i)", *(f"x{n} = x{n - 1} + x{n - 1}" for n in range(1, 2000))])
     (definition,) = check(_text(f"int32(N) O | O(i) = x1999 where {lets}")).values()
     assert len(definition.warnings) == 1999
+
+
+@pytest.mark.parametrize(
+    ("case", "warns"),
+    [
+        ("O | O +=! X(i)", True),
+        ("O | O +=! X(i) * X(i)", True),
+        ("O | O +=! X(i + k) > 3 ? int8(1) : int8(0) where k in 0:3", True),
+        ("O | O +=! int16(X(i)) * 300", True),
+        ("int8 O | O +=! X(i)", False),
+        ("O | O +=! X(k) % 7 where k in 0:5", False),
+        ("O | O +=! X(i) > 3", False),
+        ("O | O +=! int32(X(i))", False),
+    ],
+)
+def test_sums_of_narrow_integers(case: str, warns: bool) -> None:
+    """Only those whose type nobody wrote, and whose terms are not known to be small and few."""
+    outputs, _, body = case.partition(" | ")
+    warnings = check(f"def f(int8(N) X) -> ({outputs}) {{ {body} }}")["f"].warnings
+    assert [("the sum 'O' has the type" in w.message) for w in warnings] == [True] * warns
