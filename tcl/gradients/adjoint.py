@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.gradients.forward import Writer, assign, ranges_of
-from tcl.gradients.gradient_sums import GradientSums
+from tcl.gradients.gradient_sums import GradientSums, Share
 from tcl.gradients.polynomials import Range, poly_tree
 from tcl.gradients.propagate import Propagation, Term
 from tcl.gradients.ranges import Formulas
-from tcl.gradients.shares import Share
 from tcl.gradients.terms import under
 from tcl.gradients.trees import NOWHERE, apply, binary, name, number, of_type, over, times
 from tcl.gradients.versions import Step, Version
