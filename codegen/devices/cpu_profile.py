@@ -47,7 +47,7 @@ class CpuProfile:
     """What memory and caches are like, where that was measured on the machine itself."""
     emulated: str = ""
     """Features that the processor lacks and kernels may use none the less, as ``features``: their
-    instructions are functions then, see ``tcl.codegen.cpu.emulated``. For tests."""
+    instructions are functions then, by ``object_code.compile.emulating``. For tests."""
 
     def lanes(self, type_: ScalarType) -> int:
         """How many values of a type fill one vector register."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from cpu_kernels import Array, accepted
+from emulated_cpu import host_with
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
@@ -20,7 +21,7 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import BFLOAT16
 
 EMULATED = "+amx-tile,+amx-int8,+amx-bf16"
-EMULATING = replace(host_cpu(), emulated=EMULATED)
+EMULATING = host_with(EMULATED)
 """This machine, with a matrix unit that is emulated."""
 _found = find("Sapphire Rapids")
 assert _found is not None

@@ -395,7 +395,7 @@ def loaded(name: str) -> bool:
 @pytest.mark.parametrize("call", ["learn", "prepare"])
 def test_the_first_worker_finds_imported_what_is_known_to_be_needed(call: str) -> None:
     """Else it imports that alone, and the next one waits until their template has done it again."""
-    name = "tcl.codegen.cpu.emulated.flushed"
+    name = "tcl.codegen.common.chebyshev"
     script = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); "
         f"from test_pool import *; from tcl.workers import template; template.{call}([{name!r}]); "

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
-from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
 from tcl.common.errors import CompileError
 from tcl.common.forks import whole
+
+emulating: Callable[[str, str], str] | None = None
+"""Puts functions into a module in the place of the instructions of ``CpuProfile.emulated``. Tests
+have one."""
 
 
 def compile_object(text: str, device: CpuProfile) -> bytes:
@@ -38,6 +42,7 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 
     machine = target_machine(device)
     if device.emulated:
+        assert emulating is not None
         text = emulating(text, device.emulated)
     try:
         # A context of its own: the global one keeps every type and constant it ever saw.

@@ -22,6 +22,7 @@ from cpu_kernels import (
     same_bits,
     sized_of,
 )
+from emulated_cpu import host_with
 from nests import sized
 from sampling import swept
 
@@ -112,10 +113,10 @@ HOST = host_cpu()
 MACHINES = {
     "host": HOST,
     "pairs of 128 bits": replace(HOST, features="+sse2", vector_bits=128),
-    "AVX-VNNI": replace(HOST, emulated="+avxvnni"),
-    "AVX512-VNNI": replace(HOST, emulated="+avx512vnni", vector_bits=512),
-    "AVX-VNNI-INT8": replace(HOST, emulated="+avxvnni,+avxvnniint8"),
-    "AVX10.2": replace(HOST, emulated="+avx512vnni,+avx10.2", vector_bits=512),
+    "AVX-VNNI": host_with("+avxvnni"),
+    "AVX512-VNNI": host_with("+avx512vnni", 512),
+    "AVX-VNNI-INT8": host_with("+avxvnni,+avxvnniint8"),
+    "AVX10.2": host_with("+avx512vnni,+avx10.2", 512),
 }
 ON_MACHINES = pytest.mark.parametrize("machine", MACHINES)
 
@@ -190,7 +191,7 @@ def test_products_of_bfloat16(shape: tuple[int, int, int], preset: str, sums: st
     draw = np.random.default_rng(m)
     a, b = (draw.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
     sized = sized_of(f"def f({BFLOAT16[sums]}", a, b)
-    device = replace(HOST, emulated="+avx512bf16", vector_bits=512)
+    device = host_with("+avx512bf16", 512)
     options = MappingOptions(preset).vectorize(16, 1).dot(0, 0, 2)
     check_cpu(sized, [a, b], options, device)
 
@@ -204,7 +205,7 @@ def test_factors_that_were_made_narrower_stay_so(depth: int) -> None:
     draw = np.random.default_rng(depth)
     a = draw.integers(-400, 400, (5, 9)).astype(ml_dtypes.bfloat16)
     b = _drawn(draw, "int8", (9, 11))
-    device = replace(HOST, emulated="+avxvnni") if depth == 4 else HOST
+    device = host_with("+avxvnni") if depth == 4 else HOST
     options = MappingOptions().vectorize(8, 1).dot(0, 0, depth)
     (found,), (expected,) = run(text, a, b, options=options, device=device), reference(text, a, b)
     assert same_bits(found, expected)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from emulated_cpu import host_with
+from emulated_cpu.instructions import emulating
 
-from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.load import LoadedCode
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import CompileError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ALL = "+amx-tile,+amx-int8,+amx-bf16,+avx512vnni,+avx512bf16,+avxvnniint8"
-EMULATING = replace(host_cpu(), emulated=ALL)
+EMULATING = host_with(ALL)
 PRODUCTS = ("tdpbf16ps", "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud")
 
 TILES = """

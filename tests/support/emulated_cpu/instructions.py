@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tcl.codegen.cpu.emulated import dots, tiles
-from tcl.codegen.cpu.emulated.flushed import flushed
+from emulated_cpu import dots, tiles
+from emulated_cpu.flushed import flushed
 from tcl.common.errors import CompileError
 
 FEATURES = ("amx-tile", *tiles.PRODUCTS, *dots.FEATURES)
