@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from tcl.codegen.counters.arithmetic import (
     Instructions,
@@ -15,7 +15,6 @@ from tcl.codegen.counters.arithmetic import (
     inside,
     instructions_of,
 )
-from tcl.codegen.counters.dependence import Dependence
 from tcl.codegen.counters.mma import record_mma
 from tcl.codegen.counters.places import Condition, Linear, Place
 from tcl.codegen.counters.record import Record
@@ -27,6 +26,46 @@ from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.guards import guarded
 from tcl.codegen.loopir.walk import children, values_in, walk
+from tcl.common.dataclass import dataclass
+
+
+@dataclass(slots=True)
+class Dependence:
+    """How often a value is computed in loops that are written out: once for each iteration of
+    those that it depends on."""
+
+    geometry: Geometry
+    loops: list[ir.Fold]
+    held: Mapping[str, tuple[tuple[ir.Fold, ...], int]]
+    """Accumulators, and the folds that they have."""
+    lets: dict[str, frozenset[ir.Fold]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> int:
+        """Iterations of all of them."""
+        return math.prod(map(self.geometry.iterations, self.loops))
+
+    def times(self, value: ir.Value) -> int:
+        return math.prod(map(self.geometry.iterations, self.folds(value)))
+
+    def folds(self, value: ir.Value) -> frozenset[ir.Fold]:
+        """Those that a value depends on."""
+        found: set[ir.Fold] = set()
+        for v in walk(value):
+            if isinstance(v, ir.Load):
+                affine = [s for s in v.ref.subscripts if isinstance(s, ir.Affine)]
+            elif isinstance(v, ir.Position):
+                affine = [v.index]
+            elif isinstance(v, ir.Variable):
+                own, _ = self.held.get(v.name, (self.loops, 1))
+                found |= self.lets.get(v.name, frozenset(f for f in self.loops if f in own))
+                continue
+            else:
+                continue
+            names = {name for a in affine for name, _ in a.terms}
+            found |= {f for f in self.loops if f.dim in names or f.name in names}
+        return frozenset(found)
+
 
 # Integer instructions, as NVRTC 13.5 has them for sm_90, about.
 _TEST = 2

@@ -7,8 +7,7 @@ from collections.abc import Callable, Container, Iterable
 from tcl.codegen.common.sites import Site
 from tcl.codegen.common.warps import SLAB, SLAB_TURN
 from tcl.codegen.cuda.cpp.types import constant, memory_type
-from tcl.codegen.cuda.emit.names import Names
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import CudaScope, Names
 from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.devices.banks import VECTOR, swizzling
 from tcl.codegen.loopir import ir

@@ -12,8 +12,7 @@ from tcl.codegen.cuda.cpp.types import memory_type
 from tcl.codegen.cuda.emit.accesses import AccessWriter
 from tcl.codegen.cuda.emit.block import BlockWriter
 from tcl.codegen.cuda.emit.module import SHARED, CudaModule, Launch
-from tcl.codegen.cuda.emit.names import RESERVED, Names
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import RESERVED, CudaScope, Names
 from tcl.codegen.cuda.emit.sizes import SizeParameters, symbols
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import TypeGuard
 
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir

@@ -1,12 +1,42 @@
-"""Names in generated source: those of the def where C++ can have them."""
+"""Names in generated source, those of the def where C++ can have them, and what they stand for at a
+place in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cuda.prelude.prelude import HELPERS
+from tcl.codegen.loopir import ir
 from tcl.grammar.check.builtins import BUILTINS
+
+
+@dataclass(frozen=True, slots=True)
+class CudaScope:
+    """What is known at a place."""
+
+    folds: Mapping[str, str]
+    """Fold → the C++ expression of its offset; those of loops around this place."""
+    dims: Mapping[str, str] = field(default_factory=dict)
+    """Dimension → the variable of its value, once it has one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """``Let`` → its variable."""
+    loaded: Mapping[ir.TensorRef, str] = field(default_factory=dict)
+    """Element → the variable that it was read to."""
+
+    def with_fold(self, fold: ir.Fold, text: str) -> CudaScope:
+        return replace(self, folds={**self.folds, fold.name: text})
+
+    def with_dim(self, dim: str, text: str) -> CudaScope:
+        return replace(self, dims={**self.dims, dim: text})
+
+    def with_variable(self, name: str, text: str) -> CudaScope:
+        return replace(self, variables={**self.variables, name: text})
+
+    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> CudaScope:
+        return replace(self, loaded={**self.loaded, **loaded})
+
 
 _KEYWORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.mma import Factor, TensorCores, tensor_cores
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.writer import iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.unrolling import counts_buffers, tiles_written_out

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.taking_part import Part, TakingPart

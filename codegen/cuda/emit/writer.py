@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from tcl.codegen.cuda.cpp.pieces import Lines
 from tcl.codegen.cuda.cpp.types import c_type, from_memory
 from tcl.codegen.cuda.emit.accesses import AccessWriter
-from tcl.codegen.cuda.emit.names import Names
-from tcl.codegen.cuda.emit.scope import CudaScope
+from tcl.codegen.cuda.emit.names import CudaScope, Names
 from tcl.codegen.cuda.emit.sizes import SizeParameters
 from tcl.codegen.cuda.emit.values import Expressions
 from tcl.codegen.loopir import ir

@@ -28,11 +28,10 @@ from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, sa
 from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import MAX_HELD
 from tcl.codegen.passes.gpu.block_results import BlockResults
-from tcl.codegen.passes.gpu.exchange import Exchange, exchanges, results_at_once
-from tcl.codegen.passes.gpu.kept_reads import KeptReads
+from tcl.codegen.passes.gpu.kept_reads import KeptReads, SharedFactors
+from tcl.codegen.passes.gpu.limits import Exchange, exchanges, results_at_once
 from tcl.codegen.passes.gpu.panel import moving, panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
-from tcl.codegen.passes.gpu.shared_factors import SharedFactors
 from tcl.codegen.passes.gpu.shared_rows import SharedRows
 from tcl.codegen.passes.gpu.stage_shared import without_needless_condition
 from tcl.codegen.passes.gpu.totals import with_totals
