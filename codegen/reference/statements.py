@@ -9,8 +9,17 @@ from math import prod
 
 from tcl.codegen.common.sums import TERMS
 from tcl.codegen.reference.blocks import INDENT, AssignLine, Branch, PythonNames, render_source
-from tcl.codegen.reference.expressions import CheckedSite, Emitter, ExpressionCode, shifted
-from tcl.codegen.reference.scalars import arithmetic, identity_value, literal, loaded, stored
+from tcl.codegen.reference.expressions import (
+    CheckedSite,
+    Emitter,
+    ExpressionCode,
+    arithmetic,
+    identity_value,
+    literal,
+    loaded,
+    shifted,
+    stored,
+)
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import FLOAT64
 from tcl.grammar.tree.checked import LetRef, Read, Statement

@@ -9,7 +9,6 @@ from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of
 from tcl.codegen.choose.gpu.predicted import part_sizes
 from tcl.codegen.counters.addresses import MOVED
 from tcl.codegen.counters.arithmetic import inside, own_instructions
-from tcl.codegen.counters.fill import COPY
 from tcl.codegen.counters.prediction import (
     APART,
     L2_BYTES,
@@ -17,7 +16,7 @@ from tcl.codegen.counters.prediction import (
     adding_up_seconds,
     hidden,
 )
-from tcl.codegen.counters.walk import FILL, TURN
+from tcl.codegen.counters.walk import COPY, FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir.walk import loads, walk

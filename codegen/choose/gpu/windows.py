@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of, power_below
 from tcl.codegen.counters.counts import registers_needed
-from tcl.codegen.counters.fill import COPY
 from tcl.codegen.counters.prediction import (
     L2_BYTES,
     SCHEDULERS,
@@ -27,7 +26,7 @@ from tcl.codegen.counters.prediction import (
     scheduled,
 )
 from tcl.codegen.counters.requests import SECTOR
-from tcl.codegen.counters.walk import FILL, TURN
+from tcl.codegen.counters.walk import COPY, FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.devices.occupancy import fitting, promised

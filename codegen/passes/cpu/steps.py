@@ -104,7 +104,7 @@ SEARCHED: tuple[Callable[[KnobSubject], OptionKnobs], ...] = (
     prefetch_knobs,
 )
 """The knobs of a nest, each after those that it looks at. Those of chunks belong to several nests:
-see ``tcl.tuner.space.cpu.chunks``."""
+see ``tcl.tuner.space.cpu.mapping``."""
 
 
 def _lanes_of(o: NestOptions) -> tuple[int, int]:
