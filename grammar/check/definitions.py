@@ -1,18 +1,20 @@
 """The checks of a def that need no sizes: AST → checked definitions.
 
-All problems of a text are reported together, each with its place and a remedy.
+That includes what depends on what, and what starts from nothing, over all statements. All problems
+of a text are reported together, each with its place and a remedy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.calls import expand
-from tcl.grammar.check.dependencies import check_dependencies, uninitialised
-from tcl.grammar.check.scope import DefScope, dims_of
+from tcl.grammar.check.scope import DefScope, dims_of, recurrence
 from tcl.grammar.check.statements import check_assign
 from tcl.grammar.check.widening import late_widenings, narrow_sums
 from tcl.grammar.syntax import ast
@@ -22,6 +24,8 @@ from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import scalar_type
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.checked import Index, Statement
+from tcl.grammar.tree.traverse import reads, walk
 
 MAX_CALL_DEPTH = 32
 """Deepest nesting of calls between defs."""
@@ -322,3 +326,69 @@ class _DefChecker:
 
     def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:
         self.boundaries.append(c.CallBoundary(len(self.statements), tensors, span))
+
+
+def check_dependencies(statements: Sequence[Statement], scope: DefScope) -> None:
+    """Tensors may depend on each other only in a directed acyclic graph.
+
+    A tensor may depend on itself: that is an update in place.
+    """
+    edges: dict[str, dict[str, Statement]] = {}
+    for statement in statements:
+        for read in reads(statement):
+            if read.tensor != statement.target and read.tensor not in scope.inputs:
+                edges.setdefault(statement.target, {}).setdefault(read.tensor, statement)
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        cycle = error.args[1][::-1]  # [a, b, ..., a], each of which depends on the next
+    else:
+        return
+    steps = [edges[a][b] for a, b in pairwise(cycle)]
+    first = min(steps, key=lambda s: s.span)
+    names = " -> ".join(reversed(cycle))
+    advice, section = "write the later value to another output", Section.STATEMENTS
+    if any(map(_shifted, steps, cycle[1:])):
+        advice, section = recurrence(first.target), Section.CUMSUM
+    scope.problems.append(
+        Diagnostic(
+            f"the tensors {names} depend on each other in a cycle; {advice}",
+            first.span,
+            tuple(
+                (s.span, f"here {s.target} depends on {b}")
+                for s, b in sorted(zip(steps, cycle[1:], strict=True), key=lambda p: p[0].span)
+            ),
+            section,
+        )
+    )
+
+
+def _shifted(statement: Statement, tensor: str) -> bool:
+    """Whether the statement reads the tensor at an index that it computes from others."""
+    return any(
+        not isinstance(subscript, Index) and any(isinstance(e, Index) for e in walk(subscript))
+        for read in reads(statement)
+        if read.tensor == tensor
+        for subscript in read.subscripts
+    )
+
+
+def uninitialised(statements: Sequence[Statement], scope: DefScope) -> frozenset[str]:
+    """Outputs whose first statement reduces into whatever they hold; warns about each."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    for statement in statements:
+        name = statement.target
+        if name not in seen and statement.op != "=" and not statement.initialise:
+            found.add(name)
+            scope.warnings.append(
+                Diagnostic(
+                    f"'{name}' is reduced into but never initialised; write {statement.op}=! to "
+                    "start from the value of no terms, or pass outputs= to add to existing "
+                    "arrays",
+                    statement.span,
+                    section=Section.REDUCTIONS,
+                )
+            )
+        seen.add(name)
+    return frozenset(found)

@@ -34,7 +34,7 @@ from tcl.grammar.tree.traverse import (
 
 _LARGEST_INDEX = 2**16
 """An index or a size is taken to be no larger. What is made of these alone is checked for the sizes
-of a call (``tcl.grammar.ranges.overflow``)."""
+of a call (``tcl.grammar.ranges.intervals``)."""
 
 _Operation: TypeAlias = c.Unary | c.Binary
 _MOST_SHOWN = 200
