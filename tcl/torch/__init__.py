@@ -18,7 +18,7 @@ except ImportError:
         f"tcl.torch needs the package torch; install it with {installing('torch')}"
     ) from None
 
-from tcl.torch.module import Module as Module
+from tcl.torch.operator import Module as Module
 from tcl.torch.operator import Operator as Operator
 from tcl.torch.operator import op as op
 

@@ -28,8 +28,7 @@ from tcl.common.forks import free_lock
 from tcl.executors.dispatch import Kernels, Settings, check_functional, settled_options
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.torch.cpu_kernels import CpuKernels
-from tcl.torch.cuda_kernels import CudaKernels
+from tcl.torch.kernels import CpuKernels, CudaKernels
 from tcl.torch.stub import implement, made_stub
 from tcl.torch.tensors import new_outputs, sized_for, torch_dtype
 

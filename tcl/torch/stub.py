@@ -24,7 +24,7 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import BUCKETS, MULTIPLE, kind_of
 from tcl.grammar.sizes.varying import linear
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.torch.cpu_kernels import CpuKernels, SignatureRow
+from tcl.torch.kernels import CpuKernels, SignatureRow
 
 _CALL, _PUBLISH, _OPERATOR = "tcl_operator_call", "tcl_operator_publish", "tcl_operator"
 

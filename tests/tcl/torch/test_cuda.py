@@ -23,7 +23,7 @@ from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.devices.gpu import H200
 from tcl.executors import machine as executing
 from tcl.executors.dispatch import Kernels, Settings
-from tcl.torch.cuda_kernels import CudaKernels
+from tcl.torch.kernels import CudaKernels
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 

@@ -14,7 +14,7 @@ import tcl
 from tcl.codegen.cpu.run import varying as of_classes
 from tcl.grammar.sizes.size_classes import kind_of
 from tcl.torch import op
-from tcl.torch.cpu_kernels import CpuKernels
+from tcl.torch.kernels import CpuKernels
 from tcl.torch.stub import Stub
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -164,7 +164,7 @@ def test_what_is_returned_is_a_part_and_what_fails_says_so() -> None:
 
 def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.torch.stub.MOST_ROWS", 3)
-    monkeypatch.setattr("tcl.torch.cpu_kernels.MOST_VARIED", 3)
+    monkeypatch.setattr("tcl.torch.kernels.MOST_VARIED", 3)
     made: list[CpuKernels] = []
     plain = CpuKernels.__init__
 
