@@ -1,4 +1,4 @@
-/* A kernel as a foreign function of XLA: tcl/jax/handler.py, which fills tcl_handler. XLA calls it
+/* A kernel as a foreign function of XLA: tcl/jax/primitive.py, which fills tcl_handler. XLA calls it
    with a call frame; the structs are as xla/ffi/api/c_api.h of jaxlib declares them, whose names
    they have without the prefix. It checks everything that it is given before it follows a pointer. */
 

@@ -18,7 +18,7 @@ from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
-from tcl.jax.handler import Handler
+from tcl.jax.primitive import Handler
 
 POINTER, SIZE = ctypes.c_void_p, ctypes.c_size_t
 INVALID, OUT_OF_RANGE = 3, 11
