@@ -21,8 +21,7 @@ from typing import Any
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cupy_driver import Memory
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.tuner.measure.guarded import Guarded
-from tcl.tuner.measure.harness import Bench, Run
+from tcl.tuner.measure.harness import Bench, Guarded, Run
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.placement import Placement
 from tcl.tuner.measure.timing import MeasureSettings

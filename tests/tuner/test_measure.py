@@ -16,8 +16,7 @@ from tcl.codegen.devices.cpu import LINE
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch, tolerance
-from tcl.tuner.measure.guarded import Guarded, fingerprint
-from tcl.tuner.measure.harness import Bench
+from tcl.tuner.measure.harness import Bench, Guarded, fingerprint
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, Placement
 from tcl.tuner.measure.timing import MeasureSettings, measure, spread, together
 

@@ -26,7 +26,7 @@ from tcl.tuner.measure.backend import (
 )
 from tcl.tuner.measure.cores import Others, available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.guarded import bytes_of, fingerprint
+from tcl.tuner.measure.harness import bytes_of, fingerprint
 from tcl.tuner.measure.paired import BUDGET, ROUNDS, race
 from tcl.tuner.measure.reliability import Yardstick
 from tcl.tuner.measure.timing import (

@@ -17,8 +17,7 @@ from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.tuner.model.gpu_features import SCHEMA
-from tcl.tuner.model.gpu_subject import GpuSubject
+from tcl.tuner.model.gpu_subject import SCHEMA, GpuSubject
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 DEFS = {

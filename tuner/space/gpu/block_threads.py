@@ -60,7 +60,6 @@ class DimKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """Those that are a choice."""
         return tuple(k for k in (self.threads, self.register, self.steps) if len(k.choices) > 1)
 
 
@@ -105,7 +104,6 @@ class Division:
 
     @property
     def block_threads(self) -> int:
-        """Of the block."""
         return math.prod(count for _, count, _ in self.sizes.values())
 
     def unit(self, dim: str) -> int:

@@ -29,7 +29,6 @@ class Member:
 
     @property
     def nest(self) -> ir.Nest:
-        """The one with the knobs."""
         return self.knobs.nest
 
     def options(
@@ -107,7 +106,6 @@ class KernelKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """All of them."""
         own = tuple(k for m in self.members for k in m.knobs.knobs)
         return own + tuple(self.joins.values())
 
@@ -134,12 +132,10 @@ class KernelKnobs:
         return any(m.knobs.divided.parts(values) > 1 for m in both)
 
     def kernels(self, values: Mapping[str, Value]) -> list[list[Member]]:
-        """The members of each kernel."""
         found = (self.kernel_of(k, values) for k in range(len(self.members)))
         return [kernel for kernel in found if kernel]
 
     def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
-        """The options that the knobs encode, by nest."""
         found = {}
         for kernel in self.kernels(values):
             chunks = chunks_of(kernel, values)

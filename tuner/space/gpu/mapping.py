@@ -3,21 +3,184 @@ device."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.knobs import Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.codegen.schedule.parts import unsplit
-from tcl.tuner.space.gpu.constraints import constraints
-from tcl.tuner.space.gpu.heuristics import heuristics
-from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
+from tcl.tuner.space.gpu.constraints import Values, constraints
+from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, Member, chunks_of
 from tcl.tuner.space.program_space import ProgramSpace
+from tcl.tuner.space.search_space import Constraint
+
+_LINES = 8
+"""Neighbours in memory that threads and lanes touch together, at least: a sector of floats."""
+_WRITTEN_OUT = 1024
+"""Points in a thread's code: more take long to compile."""
+_ADDRESSES = 24
+"""Registers for what is neither summed up nor read."""
+_WAVES = 4
+"""Blocks per multiprocessor up to which reductions are split."""
+_OF_BLOCK = 4096
+"""Points that are enough for a block."""
+
+
+def heuristics(knobs: KernelKnobs, profile: GpuProfile, default: Values) -> list[Constraint]:
+    """Of the kernels of some nests; each says why a configuration is no use trying."""
+    found: list[Constraint] = []
+    for member in knobs.members:
+        nest = _Nest(member, profile)
+        found += [nest.warps, nest.coalesced, nest.why_too_many_registers]
+        if member.knobs.reductions and member.knobs.panels.knobs:
+            found.append(nest.tiles)
+    for position in range(len(knobs.members)):
+        kernel = _KernelHeuristics(knobs, position, profile, default)
+        found += [kernel.joined, kernel.why_idle] if knobs.joins else [kernel.why_idle]
+    own = {k.name: default[k.name] for k in knobs.knobs}
+    return [partial(_unless_default, own, c) for c in found]
+
+
+def _unless_default(
+    default: Values, heuristic: Callable[[Values], str | None], values: Values
+) -> str | None:
+    reason = heuristic(values)
+    # Looked at quietly: they need not be drawn again.
+    if reason is None or any(values.get(name) != value for name, value in default.items()):
+        return reason
+    for name in default:
+        values[name]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    member: Member
+    profile: GpuProfile
+
+    def _says(self, reason: str) -> str:
+        return f"nest {self.member.nest.name}: {reason}"
+
+    def warps(self, values: Values) -> str | None:
+        """Whole warps, where there are points for them."""
+        knobs = self.member.knobs
+        threads = knobs.divided(values).block_threads
+        room = math.prod(int(k.threads.choices[-1]) for k in knobs.dims)
+        if threads < min(self.profile.warp, room):
+            return self._says(f"{threads} threads are less than a warp")
+        return None
+
+    def coalesced(self, values: Values) -> str | None:
+        """Neighbouring threads touch neighbours in memory of some tensor."""
+        divided = self.member.knobs.divided
+        along = [k.dim for k in divided.dims if k.dim.name in divided.in_order]
+        if not along:
+            return None
+        sizes = divided(values).sizes
+        for dim in along:
+            lanes, threads, _ = sizes[dim.name]
+            if lanes * threads >= min(_LINES, dim.extent // 2):
+                return None
+        return self._says("no operand is read in whole cache lines")
+
+    def why_too_many_registers(self, values: Values) -> str | None:
+        """What threads hold fits into their registers."""
+        knobs, divided = self.member.knobs, self.member.knobs.divided(values)
+        held = {k.dim.name: divided.sizes[k.dim.name] for k in knobs.dims}
+        points = math.prod(lanes * count for lanes, _, count in held.values())
+        if points > _WRITTEN_OUT:
+            return self._says(f"{points} points are too many to unroll")
+        own = {k.dim.name: held[k.dim.name][0] * held[k.dim.name][2] for k in knobs.results}
+        words = 0
+        if self.member.nest.point.op != "=":
+            words = math.prod(own.values()) * _registers_of_value(
+                self.member.nest.point.type.compute.bits
+            )
+            words *= self.member.sums
+        own |= {k.dim.name: held[k.dim.name][0] for k in knobs.reductions}
+        for load in knobs.panels.reads:
+            dims = dims_of(load.ref)
+            count = math.prod(n for name, n in own.items() if name in dims)
+            words += count * _registers_of_value(load.type.compute.bits)
+        threads = -(-divided.block_threads // self.profile.warp) * self.profile.warp
+        most = self.profile.registers_per_multiprocessor // max(1, threads)
+        most = min(most, self.profile.registers_per_thread)
+        if words + _ADDRESSES > most:
+            return self._says(f"a thread needs more than {words} registers, and has {most}")
+        return None
+
+    def tiles(self, values: Values) -> str | None:
+        """Reductions are tiled for panels."""
+        knobs = self.member.knobs
+        if knobs.staged(values):
+            return None
+        tiled = next(iter(knobs.tiles(values)), None)
+        return None if tiled is None else self._says(f"{tiled} needs no tiles without copies")
+
+
+def _registers_of_value(bits: int) -> int:
+    return max(1, bits // 32)
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelHeuristics:
+    """What nests that share a kernel have together."""
+
+    knobs: KernelKnobs
+    position: int
+    """Of the member that it begins with, if it does."""
+    profile: GpuProfile
+    default: Values
+
+    def joined(self, values: Values) -> str | None:
+        """What knobs say of joining and chunks is so."""
+        members, position = self.knobs.members, self.position
+        if self.knobs.joins_in_vain(position, values):
+            name = members[position].nest.name
+            return f"nest {name}: nests that share a kernel are not split"
+        kernel = self.knobs.kernel_of(position, values)
+        if len(kernel) < 2:
+            return None
+        for name in kernel[0].knobs.chunks(values):
+            if name not in kernel[0].shared:
+                return f"nest {kernel[1].nest.name}: it has no chunks that match those of {name}"
+        return None
+
+    def why_idle(self, values: Values) -> str | None:
+        """Blocks for much of the device, where there is work for them."""
+        kernel = self.knobs.kernel_of(self.position, values)
+        if not kernel:
+            return None
+        blocks, parts = _blocks(kernel, values)
+        name = kernel[0].nest.name
+        if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
+            return f"nest {name}: {blocks} blocks are enough; {parts} times as many are not needed"
+        points = max(m.nest.points for m in kernel)
+        enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
+        enough = min(enough, math.prod(k.dim.extent for k in kernel[0].knobs.results))
+        if blocks * parts >= enough:
+            return None
+        # The preset's blocks are as many as there can be.
+        of_default = self.knobs.kernel_of(self.position, self.default)
+        if not of_default or blocks * parts < math.prod(_blocks(of_default, self.default)):
+            return f"nest {name}: {blocks} blocks leave most of the device idle"
+        return None
+
+
+def _blocks(kernel: list[Member], values: Values) -> tuple[int, int]:
+    """Blocks, and parts that each of them is split into."""
+    first, chunks = kernel[0], chunks_of(kernel, values)[0]
+    counts = (-(-first.nest.dim(name).extent // size) for name, size in chunks.items())
+    return math.prod(counts), first.knobs.divided(values).parts
+
 
 _NESTS = 8
 """Nests that get knobs: those with the most points, and those that share a kernel with them by

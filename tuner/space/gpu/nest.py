@@ -84,7 +84,6 @@ class BlockKnobs:
 
     @property
     def nest(self) -> ir.Nest:
-        """What the knobs are of."""
         return self.divided.nest
 
     @property
@@ -94,7 +93,6 @@ class BlockKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """Those that are a choice."""
         of_dims = tuple(k for each in self.dims for k in each.knobs)
         divided = self.divided
         of_dims += (divided.block,) if len(divided.block.choices) > 1 else ()
@@ -108,7 +106,6 @@ class BlockKnobs:
 
     @property
     def reductions(self) -> tuple[DimKnobs, ...]:
-        """Of those that are."""
         return tuple(k for k in self.dims if k.dim.reduction)
 
     def staged(self, values: Mapping[str, Value]) -> set[int]:
@@ -146,7 +143,6 @@ class BlockKnobs:
         return uniform_dims(self.nest.dims, sizes, chunks, tiles)
 
     def nest_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
-        """The options that the knobs encode."""
         nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
         threads = tuple(count for _, count, _ in divided.sizes.values())
         register = tuple(held for _, _, held in divided.sizes.values())

@@ -49,7 +49,6 @@ class PanelKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """All of them."""
         return (*self.chosen.values(), *self.buffers)
 
     def texts(self, values: Mapping[str, Value], needed: Collection[int]) -> dict[int, str]:
@@ -69,7 +68,6 @@ class PanelKnobs:
     def option(
         self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int]
     ) -> tuple[int, ...]:
-        """The option ``stage``."""
         levels = self.levels(values, loops, needed)
         return tuple(levels.get(k, -1) for k in range(len(self.reads))) if levels else ()
 
