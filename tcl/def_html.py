@@ -31,12 +31,10 @@ def highlighted(text: str) -> Markup:
 
 
 def text_html(source: str, definitions: Iterable[CheckedDef]) -> str:
-    """All defs of a text."""
     return notebook.shown(highlighted(source.strip("\n")), map(_arguments, definitions))
 
 
 def def_html(source: str, definition: CheckedDef) -> str:
-    """One of them."""
     tree = next(d for d in parse(source).defs if d.name == definition.name)
     return notebook.shown(highlighted(to_text(tree)), _arguments(definition))
 

@@ -183,7 +183,6 @@ def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:
 def _instructions_by_place(
     work: Iterable[tuple[Place, Instructions]],
 ) -> Iterable[tuple[Place, dict[str, float]]]:
-    """The instructions at each place."""
     found: dict[int, tuple[Place, dict[str, float]]] = {}
     for place, own in work:
         sums = found.setdefault(id(place), (place, {}))[1]

@@ -65,8 +65,6 @@ def _different(values: Offsets) -> Counts:
 
 
 class Memory(Enum):
-    """What a request is."""
-
     GLOBAL_READ = "global reads"
     GLOBAL_WRITE = "global writes"
     GLOBAL_COPY = "global copies"
@@ -158,7 +156,6 @@ class Traffic:
         )
 
     def left(self, share: float) -> Traffic:
-        """A share of it."""
         requests, units, moved = (round(n * share) for n in (self.requests, self.units, self.bytes))
         return Traffic(requests, units, moved, round(self.lines * share), self.exact)
 

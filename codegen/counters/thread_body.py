@@ -49,7 +49,6 @@ class Dependence:
         return math.prod(map(self.geometry.iterations, self.folds(value)))
 
     def folds(self, value: ir.Value) -> frozenset[ir.Fold]:
-        """Those that a value depends on."""
         found: set[ir.Fold] = set()
         for v in walk(value):
             if isinstance(v, ir.Load):

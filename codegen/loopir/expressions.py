@@ -143,7 +143,6 @@ class Layout:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
         return math.prod(self.extents)
 
     @property

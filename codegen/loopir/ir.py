@@ -185,7 +185,6 @@ class Space:
 
     @property
     def points(self) -> int:
-        """How many there are."""
         return math.prod(d.extent for d in self.dims)
 
     @property
@@ -262,7 +261,6 @@ class Nest(Space):
         return Space(self.name, self.dims, self.loops)
 
     def with_loops(self, loops: Iterable[Loop]) -> Nest:
-        """The same nest with other loops."""
         return replace(self, loops=tuple(loops))
 
 

@@ -29,7 +29,6 @@ def most_points(points: Iterable[ir.Point]) -> int | None:
 
 
 def iterations(loops: Iterable[ir.Loop]) -> int:
-    """The iterations of loops in each other."""
     return math.prod(x.fold.count for x in loops)
 
 

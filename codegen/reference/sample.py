@@ -49,8 +49,6 @@ share values of indices share what they depend on."""
 
 @dataclass(frozen=True, slots=True)
 class ComputedElements:
-    """What was computed."""
-
     positions: tuple[Points | None, ...]
     """Of each output the elements, as positions in row-major order, ascending; None: all."""
     share: float

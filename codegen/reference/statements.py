@@ -41,8 +41,6 @@ _LOOPS = 8
 
 @dataclass(frozen=True, slots=True)
 class StatementFunction:
-    """A statement as text."""
-
     name: str
     text: str
     """A ``def`` with the parameters ``tensors``, ``points`` where only these are computed, and

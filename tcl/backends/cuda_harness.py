@@ -132,8 +132,6 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceArray:
-    """An array on a device."""
-
     device: Device
     address: int
     """Of its first element."""

@@ -48,8 +48,6 @@ EMULATED_POINTS = 20_000_000
 
 
 class Target(ABC):
-    """A device."""
-
     name: Any
     """As users say it."""
     device: Any

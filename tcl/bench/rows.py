@@ -62,7 +62,6 @@ class Row:
 
     @property
     def checked(self) -> CheckedDef:
-        """The def."""
         return _defs(self.file, self.type)[self.entry]
 
     @property

@@ -134,7 +134,6 @@ class _Found:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def report(self, settings: BenchSettings, cores: Sequence[int], interrupted: bool) -> Report:
-        """All of it."""
         measured = {result.threads for result in self.results}
         return Report(
             datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

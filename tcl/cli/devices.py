@@ -96,7 +96,6 @@ def _streamed(memory: MeasuredMemory) -> str:
 
 
 def _gpus(said: Said) -> None:
-    """The GPUs that are here."""
     found: list[dict[str, object]] = []
     for number in range(device_count()):
         name = f"cuda:{number}"

@@ -118,7 +118,6 @@ class Ended:
 
     @property
     def exit_code(self) -> int:
-        """The exit code."""
         if self.signalled:
             return self.signalled
         return 1 if self.problems or self.result.options is None else 0

@@ -182,7 +182,6 @@ def _choose_options(
 
 
 def _device(kernels: Kernels, found: Inputs) -> Device:
-    """What kernels are for."""
     return found.gpu or replace(host_cpu(), threads=kernels.threads)
 
 

@@ -97,7 +97,6 @@ class OtherSizes:
         return self._make(results)
 
     def called(self, sizes: Mapping[str, int]) -> None:
-        """There was a call at these sizes."""
         self._recent[tuple([sizes[name] for name, _, _ in self._where])] = None
         if len(self._recent) > MOST_QUICK:
             # Unless another thread is there as well.

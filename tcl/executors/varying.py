@@ -91,7 +91,6 @@ class Class:
     def executor(
         self, sizes: Mapping[str, int], wanted: Wanted, others: OtherSizes | None
     ) -> Calls[Any]:
-        """The executor for some of the sizes."""
         return VaryingExecutor(self, sizes, wanted, others)
 
     def code(self, *, unchecked: bool) -> LoadedClass | None:

@@ -287,7 +287,6 @@ def names_in(statement: ast.Assign) -> Iterator[str]:
 
 
 def names_below(tree: ast.Expr) -> set[str]:
-    """The names in an expression."""
     nodes = walk_ast.walk(tree)
     return {node.name for node in nodes if isinstance(node, ast.Name | ast.Apply)}
 

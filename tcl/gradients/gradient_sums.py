@@ -49,7 +49,6 @@ class Share:
 
 
 def renamed(share: Share, indices: tuple[str, ...], names: Names) -> Share:
-    """The share with these indices."""
     changes = {a: name(b) for a, b in zip(share.indices, indices, strict=True) if a != b}
     summed = {}
     used = {*indices, *share.summed, *share.indices}
@@ -119,7 +118,6 @@ class GradientSums:
     _finished: dict[Version, list[Share]] = field(default_factory=dict)
 
     def add(self, version: Version, share: Share) -> None:
-        """A share in the gradient of a version."""
         self.shares.setdefault(version, []).append(share)
 
     def adjoint_name(self, version: Version) -> str:

@@ -50,7 +50,6 @@ def cast(type_: str, operand: ast.Expr) -> ast.Expr:
 
 @lru_cache(1024)
 def expression_of(text: str) -> ast.Expr:
-    """The expression of a text."""
     statement = parse(f"def f() -> (O) {{ O = {text} }}").defs[0].statements[0]
     assert isinstance(statement, ast.Assign)
     return statement.rhs
@@ -177,7 +176,6 @@ class Product:
 
     @property
     def factors(self) -> tuple[ast.Expr, ...]:
-        """All of them."""
         return self.above + self.below
 
     def parted(self, first: Callable[[ast.Expr], bool]) -> tuple[Product, Product]:

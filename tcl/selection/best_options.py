@@ -89,7 +89,6 @@ class Query:
     def on_inputs(
         cls, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], device: Device
     ) -> Query:
-        """On these inputs."""
         return cls(sized, layout_key(sized, array_layouts(arrays), device), device)
 
     @property

@@ -109,7 +109,6 @@ class Judged:
     """What was found for other sizes."""
 
     key: CacheKey
-    """Of these."""
     reason: str
     """Why it is used, or not, as the end of a sentence."""
 

@@ -59,8 +59,6 @@ class TuneMode:
 
 @dataclass(frozen=True, slots=True)
 class TuneModes:
-    """The mode of each def."""
-
     of_all: TuneMode = TuneMode(asked=False)
     by_def: Mapping[str, TuneMode] = field(default_factory=dict)
 

@@ -53,8 +53,6 @@ class _Unseen(_Stderr):
 
 @dataclass(slots=True)
 class _State:
-    """What is switched on."""
-
     silent: bool = False
     on: set[str] = field(default_factory=set)
     """Names of switches."""

@@ -290,7 +290,6 @@ def _tensors(handles: Sequence[int]) -> list[Any]:
 
 
 def _handles(tensors: Sequence[Any]) -> list[int]:
-    """Handles of tensors."""
     capsules = torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors(list(tensors))
     return [int(_content(capsule, None)) for capsule in capsules]
 

@@ -18,7 +18,6 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 
 
 def torch_dtype(type_: ScalarType) -> Any:
-    """The dtype of tensors of this type."""
     return getattr(torch, type_.name)
 
 

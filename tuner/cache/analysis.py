@@ -215,8 +215,6 @@ class KeyGroup:
 
 
 class CacheAnalysis(NamedTuple):
-    """Of a cache."""
-
     groups: tuple[KeyGroup, ...]
     """By def and device."""
     together: KeyGroup

@@ -45,7 +45,6 @@ class StoredShape:
     global_size: tuple[int, ...]
     device: str
     result: str
-    """As it was stored."""
     when: float
 
 

@@ -43,7 +43,6 @@ class Added:
 
 
 def add(into: TuningCache, found: Iterable[Results]) -> Added:
-    """Add results to a cache."""
     return into.transaction(lambda db: _add(db, found))
 
 

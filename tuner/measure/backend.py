@@ -63,7 +63,6 @@ class PlacedArrays:
         self._checksums = [g.checksum() for g in self._inputs]
 
     def call(self, kernel: CompiledKernel) -> Run:
-        """A call of a kernel here."""
         return self._problem.bench.bound(kernel, self._inputs, self._outputs)
 
     def poison(self, *, second: bool) -> None:

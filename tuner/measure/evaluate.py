@@ -47,8 +47,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the outputs have to be."""
-
     outputs: tuple[Expected, ...]
     seconds: float
     """How long the reference takes for all elements, compiling included: if only some were

@@ -230,8 +230,6 @@ _MOST_WARM = 12
 
 @dataclass(frozen=True, slots=True)
 class RaceRules:
-    """Of finals."""
-
     finalists: int = FINALISTS
     near: float = NEAR
     least: int = 3

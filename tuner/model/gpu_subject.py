@@ -39,7 +39,6 @@ class DescribedCandidate:
     cost: Cost
     """Of the def."""
     kernels: int
-    """Of the candidate."""
     counts: KernelCounts
     prediction: Prediction
 

@@ -50,8 +50,6 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """All knobs'."""
-
     influences: tuple[Influence, ...]
     """The most important first; empty if ``why_not``."""
     chance: float

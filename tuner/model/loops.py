@@ -48,8 +48,6 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class SubjectNest:
-    """A nest with loops of its own."""
-
     position: int
     """In the program."""
     nest: ir.Nest

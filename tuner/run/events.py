@@ -13,8 +13,6 @@ from tcl.tuner.space.search_space import Config
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[OptionsT]):
-    """Options and their outcome."""
-
     options: OptionsT
     config: Config | None
     """The point of the search space; None for options of the user that are not in it."""

@@ -27,8 +27,6 @@ _IDLE = 300.0
 
 
 class TaskRole(Enum):
-    """What a task does."""
-
     COMPILE = "compile"
     MEASURE = "measure"
 

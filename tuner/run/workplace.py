@@ -53,8 +53,6 @@ class Compilers:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Executors at work."""
-
     compilers: tuple[Compilers, ...]
     evaluator: Executor
     evaluators: int

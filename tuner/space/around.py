@@ -37,7 +37,6 @@ value goes up."""
 
 
 def change_kind(knob: Knob, old: Value, new: Value) -> Kind:
-    """The kind of a change."""
     up = knob.choices.index(new) > knob.choices.index(old) if knob.ordered else None
     return knob.name.rpartition(".")[2].rstrip("0123456789"), up
 

@@ -39,7 +39,6 @@ class Column(Generic[_T]):
         return Column(values, np.append(self.codes, values.index(value)))
 
     def part(self, rows: Places) -> Column[_T]:
-        """The same of some rows."""
         return Column(self.values, self.codes[rows])
 
 
@@ -65,16 +64,13 @@ class Rows:
         return Rows(space, np.array(found, np.intp).reshape(len(configs), len(tables)))
 
     def config(self, row: int) -> Config:
-        """One of them."""
         pairs = zip(self.space.knobs, self.places[row].tolist(), strict=True)
         return tuple(knob.choices[place] for knob, place in pairs)
 
     def part(self, rows: Places) -> Rows:
-        """Some of them."""
         return Rows(self.space, self.places[rows])
 
     def knob(self, name: str) -> Column[Value]:
-        """The values of a knob."""
         place = self._order[name]
         return Column(self.space.knobs[place].choices, self.places[:, place])
 
@@ -131,7 +127,6 @@ class _Looked(dict[str, Value]):
         return value
 
     def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
-        """A value."""
         return self[name] if self._rows.has(name) else default
 
 

@@ -81,7 +81,6 @@ def on_one_scale(sessions: Sequence[Session], common: str) -> dict[str, Scaled]:
 
 
 def _comparable(sessions: Sequence[Session], common: str) -> list[Session]:
-    """Those that are compared with each other."""
     left = [s for s in sessions if s.times]
     known = {common}
     if left and not any(common in s.times for s in left):
@@ -143,7 +142,6 @@ class History:
 
     @property
     def candidates(self) -> int:
-        """How many there are."""
         return sum(len(p.options) for p in self.problems)
 
 

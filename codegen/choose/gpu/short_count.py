@@ -45,7 +45,6 @@ class ShortCount:
     depth: int
     """Points of the reductions."""
     tile: int
-    """Those of a tile."""
     total: int
     """Bytes of the results."""
     parts: tuple[int, ...]

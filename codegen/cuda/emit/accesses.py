@@ -40,7 +40,6 @@ class AccessWriter:
         return self.geometry.program.tensor(ref.tensor).layout
 
     def layout_of(self, tensor: str) -> ir.Layout:
-        """The layout of a tensor."""
         return self.geometry.program.tensor(tensor).layout
 
     def name(self, tensor: str) -> str:

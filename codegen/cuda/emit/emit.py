@@ -55,7 +55,6 @@ def emit_module(
 
 
 def emit_program(program: ir.Built, profile: GpuProfile, unchecked: bool = False) -> CudaModule:
-    """A program that is built, as a module."""
     module, names = _Module.of(program, profile.idle_sums, unchecked), Names()
     found: list[tuple[Launch, list[str], list[str]]] = []
     for k, kernel in enumerate(program.kernels):

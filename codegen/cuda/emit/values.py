@@ -63,7 +63,6 @@ class Expressions:
         """The helper functions of all texts so far."""
 
     def text(self, value: ir.Value) -> str:
-        """The value as an expression."""
         return self._noted(self._piece(value).text)
 
     def stored(self, value: ir.Value, type_: ScalarType) -> str:

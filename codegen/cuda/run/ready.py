@@ -32,7 +32,6 @@ class Machine:
 
     driver: Driver
     profile: Callable[[int], GpuProfile] = of_device
-    """Of a device."""
     emit: Emit = emit_module
 
     def module(

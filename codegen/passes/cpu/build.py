@@ -268,7 +268,6 @@ class _Sums:
         return (ir.First(self.loops.before, ir.Block(given), ir.Block(kept), last=True),)
 
     def store_results(self, value: ir.Value) -> ir.Statement:
-        """Stores the result."""
         store = ir.Store(self.into, value, self.group.leader.streamed)
         return ir.Block(
             ended(self.group, *results(store, self.group.siblings, self.loops.combined))

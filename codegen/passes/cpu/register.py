@@ -243,7 +243,6 @@ class RegisterKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """All of them."""
         return self.tile + self.row + self.unroll
 
     def sizes(self, values: Mapping[str, Value], lanes: int) -> tuple[int, ...]:

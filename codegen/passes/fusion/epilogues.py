@@ -36,7 +36,6 @@ class Epilogue:
 
     @property
     def point(self) -> ir.Point:
-        """What it does at each point."""
         return ir.Point((), self.target, self.value.type, "=", True, self.value)
 
 

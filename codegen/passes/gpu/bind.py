@@ -368,7 +368,6 @@ class BlockFolds:
 
     @staticmethod
     def of_bound(nest: ir.Nest) -> BlockFolds:
-        """Those of a nest that is bound."""
         kinds = ir.Kind.THREAD, ir.Kind.UNROLL, ir.Kind.VECTOR
         return BlockFolds(*(tuple(x.fold for x in nest.loops if x.kind is k) for k in kinds))
 

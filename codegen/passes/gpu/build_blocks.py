@@ -362,7 +362,6 @@ class _Hoisted:
         return rebuilt(value, self.with_known)
 
     def statements(self) -> list[ir.Statement]:
-        """All of it."""
         return [*self.declared, *map(self._step, self.steps)]
 
     def _step(self, step: Mapping[str, ir.Value]) -> ir.Statement:

@@ -136,7 +136,6 @@ def _kept(
 
 
 def _values(group: FusionGroup) -> Iterator[ir.Value]:
-    """All values of a group."""
     yield from values_of(group.leader.point)
     yield from (s.point.value for s in group.siblings)
     yield from (e.value for e in group.epilogues)

@@ -34,7 +34,6 @@ class Torch(PeerLibrary):
         torch.set_grad_enabled(False)
 
     def versions(self) -> dict[str, str]:
-        """Of torch."""
         return {"torch": torch.__version__}
 
     def own(self, array: Array) -> Any:

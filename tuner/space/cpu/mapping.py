@@ -82,7 +82,6 @@ class ChunkKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """All of them."""
         return (*self.sizes, *self.joins.values())
 
     def fused(self, values: Mapping[str, Value]) -> frozenset[str]:
@@ -169,8 +168,6 @@ _OWN = [
 
 
 class NestKnobs:
-    """The knobs of one nest."""
-
     def __init__(
         self,
         program: ir.Program,
@@ -195,7 +192,6 @@ class NestKnobs:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """All of them."""
         return tuple(knob for each in self._options.values() for knob in each.knobs)
 
     def decode(self, values: Values) -> Decoded:
