@@ -87,8 +87,6 @@ _GIVEN_UP = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What a worker's machine is."""
-
     machine: str
     """Its name: workers of one name measure in turns."""
     device: str

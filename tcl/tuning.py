@@ -241,7 +241,6 @@ class Tuner:
         return query
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
-        """The search to resume."""
         if self._cache is None or key is None:
             raise ArgumentError("a search can be resumed only from a cache; name its file")
         saved = SavedSearch.last(self._cache, key)

@@ -45,7 +45,6 @@ GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12)
 
 
 def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
-    """What becomes of a scatter."""
     held, reduced = held_type(program, nest), of_one_place(nest)
     if math.prod(representative(nest.dim(d).extent) for d in reduced) > 1:
         nest = replace(nest, dims=tuple(d for d in nest.dims if d.name not in reduced))

@@ -108,7 +108,6 @@ _FOLDED: Mapping[str, Callable[[float, float], float]] = {
 
 
 def _number(value: ir.Value) -> float | None:
-    """A constant, if it is one."""
     match value:
         case ir.Const(value=number):
             return float(number)
@@ -158,7 +157,6 @@ def _operator(op: str, type_: ScalarType) -> Instructions:
 
 
 def _plain(type_: ScalarType) -> Instructions:
-    """One instruction on numbers of a type."""
     if type_.is_float:
         return _costs(double=1) if type_.bits == 64 else _costs(float=1)
     return _costs(integer=2 if type_.bits == 64 else 1)

@@ -167,7 +167,6 @@ def registers_needed(
 
 
 def _executed(work: Sequence[tuple[Place, Instructions]]) -> dict[str, float]:
-    """The instructions of all warps."""
     total: dict[str, float] = defaultdict(float)
     known: dict[tuple[object, ...], int] = {}
     for place, own in _instructions_by_place(work):

@@ -63,7 +63,6 @@ class Record:
     copying: bool = False
     """Whether copies were begun that nobody has waited for yet."""
     begin: Place = field(init=False)
-    """Where all threads begin."""
     written: frozenset[str] = frozenset()
     """Tensors that the kernel changes."""
     addresses: Addresses = field(init=False)
@@ -181,7 +180,6 @@ class Record:
                 self.compute(where, own)
 
     def compute(self, place: Place, instructions: Instructions) -> None:
-        """Instructions of a thread."""
         if instructions:
             self.work.append((place, instructions))
 
@@ -275,7 +273,6 @@ class Record:
         return self.by(self.parts.of(statement), place)
 
     def by(self, parts: Iterable[Part], place: Place) -> Place:
-        """For the threads of any of these parts."""
         some = []
         for part in parts:
             own = self.threads < (self.kernel.threads if part.below is None else part.below)

@@ -95,8 +95,6 @@ class Box:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """One access of the code."""
-
     kind: Memory
     tensor: str
     """Empty for what threads exchange."""
@@ -132,8 +130,6 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Requests of one kind."""
-
     requests: int = 0
     """Of warps: one for each access of the code that any of its threads makes."""
     units: int = 0

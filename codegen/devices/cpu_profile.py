@@ -80,7 +80,6 @@ class CpuProfile:
 
     @property
     def vector_registers(self) -> int:
-        """How many vector registers there are."""
         if self.architecture != "x86_64" or self.vector_bits == 512:
             return 32
         return 32 if self.has("avx512vl") else 16

@@ -165,8 +165,6 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Kernels on a device."""
-
     kernels: Mapping[str, int]
     keep: object
     """What has to live as long as they are used."""

@@ -41,7 +41,6 @@ def thread_bits(threads: Sequence[ir.Fold], folds: Iterable[ir.Fold]) -> int:
 
 
 def warps_apart(bits: int) -> int:
-    """The bits in which warps differ."""
     return bits & ~(WARP - 1)
 
 

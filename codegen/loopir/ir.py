@@ -189,12 +189,10 @@ class Space:
 
     @property
     def reduces(self) -> bool:
-        """Whether there is a reduction."""
         return any(d.reduction for d in self.dims)
 
     @property
     def lane(self) -> Fold | None:
-        """The fold of the lanes."""
         return next((x.fold for x in self.loops if x.kind is Kind.VECTOR), None)
 
     @property
@@ -310,7 +308,6 @@ class Kernel:
     of a thread, 16 bytes of each thread beside those of the next one."""
 
     def panel(self, tensor: str) -> Panel:
-        """The panel of this name."""
         return next(p for p in self.panels if p.tensor == tensor)
 
 

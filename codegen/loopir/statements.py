@@ -62,7 +62,6 @@ class Compacted:
     """Where it does not hold, there is nothing to be done. Only dimensions of the lists, and of the
     loop, are named in it."""
     count: TensorRef
-    """How many iterations there are."""
     offset: TensorRef
     """The offset of one of them; the last subscript is ``TURN``."""
 

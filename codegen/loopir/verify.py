@@ -97,7 +97,6 @@ class _Checks:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
     def check_order(self, nest: ir.Nest) -> None:
-        """What has to run in order does."""
         dims = [nest.dim(x.fold.dim) for x in nest.loops]
         if nest.running is not None:
             at = [k for k, d in enumerate(dims) if d.name == nest.running]

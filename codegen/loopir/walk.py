@@ -137,7 +137,6 @@ def operands(point: ir.Point) -> tuple[ir.Load, ...]:
 
 
 def values_of(point: ir.Point) -> tuple[ir.Value, ...]:
-    """The values that a point computes."""
     return (*(let.value for let in point.lets), point.value)
 
 
@@ -179,7 +178,6 @@ _INSIDE: Mapping[type, Callable[[Any], tuple[ir.Statement, ...]]] = {
 
 
 def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-    """The statements directly inside a statement."""
     parts = _INSIDE.get(type(statement))
     return () if parts is None else parts(statement)
 

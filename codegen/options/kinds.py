@@ -21,8 +21,6 @@ MAX_RANK = 64
 
 
 class OptionKind(ABC):
-    """The values of an option."""
-
     __slots__ = ()
 
     neutral: ClassVar[Any] = ()
@@ -64,8 +62,6 @@ class OptionKind(ABC):
 
 
 class IntegerList(OptionKind):
-    """Values that are lists of integers."""
-
     __slots__ = ()
 
     def from_json(self, where: str, value: object) -> Any:

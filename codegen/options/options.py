@@ -211,7 +211,6 @@ class NestSelection(OptionMethods):
 
 
 def _position(value: object) -> int:
-    """The position of a nest."""
     index = integer(value)
     if index is None or not 0 <= index < MAX_NESTS:
         raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {shown(value)}")

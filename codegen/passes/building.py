@@ -53,7 +53,6 @@ def wrap(
 
 
 def fills_of(nest: ir.Nest, fill: Callable[[ir.Staged], ir.Statement]) -> Fills:
-    """What fills the panels of a nest."""
     found: dict[ir.Fold | None, list[ir.Statement]] = {}
     for staged in nest.staged:
         found.setdefault(staged.inside, []).append(fill(staged))

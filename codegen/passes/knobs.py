@@ -30,8 +30,6 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class KnobSubject:
-    """What knobs are made for."""
-
     program: ir.Program
     nest: ir.Nest
     """Without any loops but those over its points."""
@@ -47,7 +45,6 @@ class KnobSubject:
 
     @property
     def lane_choices(self) -> tuple[int, ...]:
-        """Lanes that a vector may have."""
         longest = max((d.extent for d in self.nest.dims), default=0)
         most = min(self.device.lanes(self.nest.point.type), longest)
         own = (self.default.vectorize or (-1, 1))[1]

@@ -48,7 +48,6 @@ class Carried:
     last: tuple[ir.Statement, ...] = ()
     """After them: accumulators get their totals."""
     totals: tuple[str, ...] = ()
-    """The names of these."""
 
     @staticmethod
     def from_loops(

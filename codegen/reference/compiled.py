@@ -123,7 +123,6 @@ Argument: TypeAlias = tuple[str, int, bool]
 
 
 def stored_types(sized: SizedDef, names: Sequence[str]) -> tuple[Argument, ...]:
-    """Of these tensors."""
     tensors = (sized.checked.tensors[name] for name in names)
     return tuple((storage_dtype(t.type).name, t.rank, t.is_input) for t in tensors)
 

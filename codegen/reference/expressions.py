@@ -35,7 +35,6 @@ from tcl.grammar.tree.checked import (
 
 
 def literal(value: int | float | bool, t: ScalarType) -> str:
-    """A literal of type ``t``."""
     if t.is_float:
         return f"{t.compute.name}({float(value)!r})"
     if t.is_bool:

@@ -56,7 +56,6 @@ class ComputedElements:
 
     @property
     def whole(self) -> bool:
-        """Whether all elements were computed."""
         return all(p is None for p in self.positions)
 
 
@@ -98,7 +97,6 @@ def compute_briefly(
 
 
 def all_operations(sized: SizedDef) -> int:
-    """Operations of all elements."""
     return sum(_of_element(s) * _points(s, s.statement.indices) for s in sized.statements)
 
 
@@ -158,7 +156,6 @@ def _operations(sized_statement: SizedStatement) -> int:
 
 
 def _of_element(sized_statement: SizedStatement) -> int:
-    """Operations of one element."""
     reduction = sized_statement.statement.reduction
     return _operations(sized_statement) * _points(sized_statement, reduction)
 
@@ -264,7 +261,6 @@ def _within(
 def _mark(
     sized: SizedDef, sized_statement: SizedStatement, points: Points, needed: _Marks, jit: bool
 ) -> None:
-    """Mark what these points of a statement read."""
     statement = sized_statement.statement
     read = {r.tensor for r in reads(statement)} & needed.keys() - {statement.target}
     if not read or not len(points):

@@ -35,7 +35,6 @@ def chebyshev(coefficients: tuple[float, ...], t: float) -> float:
 
 
 def erfcx(x: float) -> float:
-    """exp(x*x) * erfc(x)."""
     if x != x:
         return x
     if x < 0.0:

@@ -30,8 +30,6 @@ _COMPARISONS = _ORDERS | {"==", "!="}
 
 @dataclass(slots=True)
 class ExprChecker:
-    """Checks the expressions of one statement."""
-
     scope: DefScope
     bound: frozenset[str] = frozenset()
     """Names that are index variables whatever else: those on the left and those of ranges."""

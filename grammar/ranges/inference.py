@@ -483,7 +483,6 @@ class _Bound:
 
     @property
     def dimension(self) -> str:
-        """The dimension, in words."""
         if self.stop_text != str(self.stop):
             return f"{self.stop_text} = {self.stop} of '{self.limit.tensor}'"
         has = _indices(self.first, self.stop)

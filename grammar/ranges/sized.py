@@ -26,8 +26,6 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class SizedStatement:
-    """A statement with the range of each of its indices."""
-
     statement: Statement
     ranges: Mapping[str, tuple[int, int]]
     """Index → (first, stop), stop exclusive; output indices first, then reduction indices."""

@@ -105,7 +105,6 @@ _Meant: TypeAlias = tuple[Token, tuple[str, Section]] | None
 
 
 def _other_language(text: str, token: Token, read: Sequence[Token], in_expression: bool) -> _Meant:
-    """In a body."""
     after, last = text[token.span.end :], read[-1] if read else None
     if token.kind == "NAME" and last is not None and not in_expression and known_type(last.text):
         return last, STATEMENTS["let"]  # int x = ...

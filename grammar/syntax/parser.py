@@ -72,7 +72,6 @@ class _Parser:
     # --- tokens ---
 
     def advance(self) -> Token:
-        """Take the token."""
         token = self.token
         self.read.append(token)
         self.in_expression = False

@@ -41,7 +41,6 @@ def _param(param: ast.Param) -> str:
 
 
 def statement_text(statement: ast.Statement) -> str:
-    """The text of one statement, on one line."""
     match statement:
         case ast.Call(targets=targets, value=value):
             return f"{', '.join(t.name for t in targets)} = {expr_text(value)}"

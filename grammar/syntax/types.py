@@ -23,8 +23,6 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """The type of one element."""
-
     name: str
     """As written in a def and shown in messages."""
     kind: Kind

@@ -51,8 +51,6 @@ class NoValueError(Exception):
 
 @dataclass(slots=True)
 class SizeValues:
-    """Values of the size expressions of one statement."""
-
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     lets: Mapping[str, c.Expr]

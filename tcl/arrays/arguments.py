@@ -301,7 +301,6 @@ def _overlap(a: Array, b: Array) -> bool:
 
 
 def wrong_rank(what: str, tensor: Tensor, shape: tuple[int, ...]) -> str:
-    """What is wrong with an array of this shape."""
     dims = f" ({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
     return (
         f"{what} has {plural(tensor.rank, 'dimension')}{dims}, "

@@ -38,7 +38,6 @@ class ArrayKind:
     library: Any
     """Whose arrays they are, and outputs will be: a ``Library`` or ``Handed``."""
     device: int
-    """That all lie on."""
     name: str = ""
     """The name of the input that the others are compared with, quoted."""
 
@@ -53,7 +52,6 @@ class Given:
     """The same memory as NumPy sees it; see ``Library.view``. Of an array on the host that is not
     aligned, a copy."""
     copied: bool = False
-    """Whether any of them was."""
 
     @property
     def library(self) -> Any:
@@ -62,7 +60,6 @@ class Given:
 
     @property
     def device(self) -> int:
-        """That all lie on."""
         return self.kind.device
 
 

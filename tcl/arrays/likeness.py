@@ -194,7 +194,6 @@ class TorchReader:
     dtype: Any
 
     def keys_of(self, tensor: Any) -> int:
-        """That word."""
         return ctypes.c_int64(_words(tensor._cdata, self.keys + 1)[self.keys]).value
 
     def type_of(self, tensor: Any) -> int:

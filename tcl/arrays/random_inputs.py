@@ -44,7 +44,6 @@ def random_inputs(
 
 
 def input_shape(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an input for these sizes."""
     return tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dims or ())
 
 

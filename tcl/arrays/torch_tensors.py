@@ -32,8 +32,6 @@ class _Bytes:
 
 
 class TorchTensors(HostLibrary, CudaLibrary):
-    """torch's tensors."""
-
     noun = "a torch tensor"
 
     def __init__(self) -> None:
@@ -220,7 +218,6 @@ class TorchTensors(HostLibrary, CudaLibrary):
         return ".to('cpu')" if device == HOST else f".to('cuda:{device}')"
 
     def _on(self, device: int) -> Any:
-        """The device as torch calls it."""
         found = self._devices.get(device)
         if found is None:
             found = self._torch.device("cpu" if device == HOST else f"cuda:{device}")

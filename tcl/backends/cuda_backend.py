@@ -67,7 +67,6 @@ class CudaBackend(GpuBackend):
     """On a device of this machine."""
 
     number: int = 0
-    """Of the device."""
 
     def compile(self, options: MappingOptions) -> bytes:
         """Machine code and what a launch needs. Needs no device.
@@ -168,6 +167,5 @@ class EmulatedBench(Bench):
 
 
 def _seen_as(layout: ir.Layout, array: Array) -> Array:
-    """An array with the axes of a layout."""
     seen: Array = as_strided(array, layout.extents, layout.strides)
     return seen

@@ -64,7 +64,6 @@ class Device:
         return int(self._stream.ptr)
 
     def allocate(self, size: int) -> Memory:
-        """New memory."""
         with self._stream:
             found: Memory = self._cuda.alloc(size)
         return found

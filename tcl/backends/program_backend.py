@@ -79,11 +79,9 @@ class ProgramBackend:
 
     @property
     def sized(self) -> SizedDef:
-        """The definition with its sizes."""
         return sized_once(self.source, self.entry, tuple(i.shape for i in self.inputs))
 
     def for_all(self: _B, classes: Mapping[str, SizeClass]) -> _B:
-        """The same with kernels for all sizes of these classes."""
         return replace(self, classes=tuple(classes.items()))
 
     @property
@@ -247,7 +245,6 @@ class CpuBackend(ProgramBackend):
         return self.built(options, code)
 
     def load(self, code: bytes) -> CompiledKernel:
-        """The kernel in this process."""
         return self.runner().load(code)
 
     def runner(self) -> CpuRunner:

@@ -315,7 +315,6 @@ def _reading(device: CpuProfile) -> tuple[int, float]:
 
 
 def _seconds(function: Callable[..., float], buffer: Any, count: int) -> float:
-    """Of a call of a ceiling kernel."""
     begin = time.perf_counter()
     function(buffer.ctypes.data, buffer.ctypes.data, count)
     return time.perf_counter() - begin

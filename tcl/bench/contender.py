@@ -90,7 +90,6 @@ class PeerSession:
         return found
 
     def do_hello(self) -> dict[str, Any]:
-        """Versions."""
         return {"versions": self.peer.versions()}
 
     def do_open(self, task: Task, inputs: Mapping[str, Array]) -> dict[str, Any]:
@@ -139,7 +138,6 @@ class PeerSession:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
     def do_results(self, form: str) -> dict[str, Any]:
-        """Do a form once."""
         return {"results": [np.asarray(array) for array in self.forms[form].results()]}
 
     def do_sample(self, form: str, calls: int, cold: bool) -> dict[str, Any]:

@@ -69,7 +69,6 @@ class Report:
 
     @property
     def placements(self) -> list[str]:
-        """Those of the rows."""
         return list(dict.fromkeys(r.placement for r in self.results))
 
     def as_json(self) -> dict[str, Any]:
@@ -119,7 +118,6 @@ class Report:
             raise ArgumentError(f"the report is damaged: {error}") from None
 
     def text(self) -> str:
-        """The JSON text."""
         text = json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
         # Samples in one line each: there are tens of thousands.
         return re.sub(r"\[\s+([^][{}\"]*?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)

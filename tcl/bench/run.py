@@ -95,8 +95,6 @@ Intel OpenMP runtime 0.2 s (its KMP_BLOCKTIME), and would take a core from the n
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """How to measure."""
-
     threads: tuple[int, ...] = (1,)
     placements: tuple[str, ...] = ("aligned",)
     """Where arrays begin: names in ``tcl.tuner.measure.placement.PLACEMENTS``."""
@@ -125,8 +123,6 @@ class BenchSettings:
 
 @dataclass(slots=True)
 class _Found:
-    """What a run has so far."""
-
     results: list[Result] = field(default_factory=list)
     ceilings: dict[int, list[Ceilings]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -207,7 +203,6 @@ def run(
 
 
 def _continued(before: Report, settings: BenchSettings, cores: Sequence[int]) -> _Found:
-    """What a report has, to go on from there."""
     machine = _machine(cores)
     for name in ("cpu", "features", "cores"):
         had = before.machine.get(name)

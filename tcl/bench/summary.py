@@ -139,7 +139,6 @@ class Spread:
     """A number that was found in several runs."""
 
     middle: float
-    """The median."""
     low: float
     high: float
 

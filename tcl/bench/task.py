@@ -39,14 +39,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PeerForm:
-    """One way of a peer to do a task."""
-
     run: Callable[[], object]
     """Do it once, to the end."""
     results: Callable[[], Sequence[Array]]
     """Do it once and return the task's results."""
     threads: int
-    """How many threads it may use."""
 
 
 class Peer(Protocol):

@@ -60,7 +60,6 @@ class KernelDevice(Device):
         return bool(self._cuda.get_current_stream().is_capturing())
 
     def compiled(self, source: str, name: str) -> Any:
-        """A kernel of ours."""
         return cupy().RawKernel(source, name)
 
 

@@ -278,7 +278,6 @@ def tell(definition: CheckedDef, found: Iterable[Diagnostic], *, shown: bool = T
 
 
 def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> CheckedDef:
-    """The def to use, of those of a file."""
     if entry is None:
         if len(defs) > 1:
             raise ArgumentError(
@@ -293,7 +292,6 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
 
 
 def title_of(checked: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str]) -> str:
-    """A def and its sizes, for people."""
     words = [checked.name, *(f"{name}={value}" for name, value in sizes.items())]
     return " ".join([*words, *([f"varying {','.join(varying)}"] if varying else [])])
 
@@ -338,6 +336,5 @@ class Said:
                 click.echo(line)
 
     def end(self) -> None:
-        """Nothing more is said."""
         if self.as_json:
             print_json(self.data)

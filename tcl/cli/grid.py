@@ -60,8 +60,6 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class PointOutcome:
-    """A point and what became of it."""
-
     point: PlannedPoint
     status: str
     reason: str = ""
@@ -74,7 +72,6 @@ class PointOutcome:
         return f"{self.status}: {self.reason}" if self.reason else self.status
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it."""
         what = {"status": self.status, "reason": self.reason or None}
         return {**_point_identity(self.point), **what, "before": self.before, "after": self.after}
 
@@ -106,8 +103,6 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
 
 @dataclass(slots=True)
 class _Grid:
-    """The searches of a plan."""
-
     points: Sequence[PlannedPoint]
     wishes: Wishes
     cache: TuningCache

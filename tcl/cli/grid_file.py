@@ -61,8 +61,6 @@ class GridError(TclError):
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """A def at some sizes."""
-
     place: str
     """Which table it is from, for people."""
     text: str
@@ -119,7 +117,6 @@ class _Reader:
             self.problems.append(str(error))
 
     def read_points(self) -> list[GridPoint]:
-        """All points that are right."""
         text = read(self._path)
         found: list[GridPoint] = []
         with self._noted(self._path):

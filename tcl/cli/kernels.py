@@ -29,8 +29,6 @@ from tcl.selection.suggested_options import Chosen
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A def with sizes and inputs."""
-
     text: str
     checked: CheckedDef
     sizes: Mapping[str, int]

@@ -81,7 +81,6 @@ def handlers_kept() -> Iterator[None]:
 
 
 def handlers() -> list[Any]:
-    """The handlers now."""
     return [signal.getsignal(number) for number in ENDING]
 
 

@@ -44,7 +44,6 @@ class JsonProgress:
     def __exit__(self, *error: object) -> None: ...
 
     def report(self, event: Event) -> None:
-        """Take one event."""
         self.write(*as_data(event))
 
     def write(self, name: str, data: Mapping[str, Any]) -> None:

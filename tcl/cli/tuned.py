@@ -108,8 +108,6 @@ def tune_def(
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a search ended."""
-
     result: TuningResult[MappingOptions]
     problems: tuple[str, ...]
     """Sentences, which the user has seen."""
@@ -353,7 +351,6 @@ class TuneSession:
 
 
 def _always(options: MappingOptions, query: Query) -> MappingOptions:
-    """The options, whatever for."""
     return options
 
 

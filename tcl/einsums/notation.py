@@ -34,7 +34,6 @@ class Notation:
         return f"{','.join(map(''.join, self.terms))}->{''.join(self.output)}"
 
     def refused(self, problem: str) -> ArgumentError:
-        """An error of this expression."""
         return ArgumentError(f"einsum '{self}': {problem}")
 
 
@@ -157,8 +156,6 @@ None: the dimension has extent 1 and its index another one, so it is read at 0 a
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What is to be computed."""
-
     notation: Notation
     terms: tuple[Term, ...]
     """Of each operand."""

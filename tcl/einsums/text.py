@@ -108,7 +108,6 @@ def _input_names(count: int, taken: set[str]) -> list[str]:
 
 
 def _element(tensor: str, term: Term, names: dict[str, str]) -> str:
-    """The element at these indices."""
     subscripts = ("0" if label is None else names[label] for label in term)
     return f"{tensor}({', '.join(subscripts)})" if term else tensor
 

@@ -225,7 +225,6 @@ class Calls(ABC, Generic[_A]):
         return found
 
     def _with_new_outputs(self, given: Given) -> Strides:
-        """The strides of these inputs and of new outputs."""
         outputs, shapes = self._sized.checked.outputs, self._sized.shapes
         new = (contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
         return (*(view.strides for view in given.views), *new)

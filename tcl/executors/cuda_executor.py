@@ -167,12 +167,10 @@ class CudaClass(Class):
     """Sizes that one kernel is for on a CUDA device, and the kernel."""
 
     device: int = field(kw_only=True)
-    """Its number."""
 
     def executor(
         self, sizes: Mapping[str, int], wanted: Wanted, others: OtherSizes | None
     ) -> VaryingCudaExecutor:
-        """As ``Class.executor``."""
         return VaryingCudaExecutor(self, sizes, wanted)
 
     def _new(self) -> tuple[bool, ...]:
@@ -185,8 +183,6 @@ class CudaClass(Class):
 
 
 class VaryingCudaExecutor(OfClass, CudaExecutor):
-    """The executor for some sizes of a class."""
-
     def __init__(self, class_: CudaClass, sizes: Mapping[str, int], wanted: Wanted) -> None:
         sized, self._row_major = class_.sized(sizes)
         super().__init__(sized, class_.options, class_.device, wanted)

@@ -190,7 +190,6 @@ class OfClass:
 
     @property
     def sized(self) -> SizedDef:
-        """The definition with its sizes."""
         if not self._sized.statements:  # a call needs none of what takes longest to find out
             shapes = {t.name: self._sized.shapes[t.name] for t in self._sized.checked.inputs}
             self._sized = infer(self._sized.checked, shapes)
@@ -221,7 +220,6 @@ class VaryingExecutor(OfClass, Executor):
 
     @property
     def serves(self) -> ForAll:
-        """What its kernel is for."""
         return self._class.all_
 
     def largest_of_kind(self, *, unchecked: bool) -> tuple[SizedDef, Launcher]:

@@ -37,7 +37,6 @@ class Names:
         return found
 
     def indices(self, count: int) -> list[str]:
-        """Names for indices of one statement."""
         letters = [n for n in "ijklmnpqrstuvw" if n not in self.taken]
         more = (f"i{k}" for k in range(10**6) if f"i{k}" not in self.taken)
         return [*letters, *(next(more) for _ in range(max(0, count - len(letters))))][:count]
@@ -141,7 +140,6 @@ class Forward:
         return is_input or (tensor in self.kept and number_ == self.final[tensor])
 
     def read(self, version: Version, subscripts: list[ast.Expr]) -> ast.Expr:
-        """An element of a version."""
         tensor, number_ = version
         if self.is_kept(version):
             return apply(tensor, *from_first(subscripts, self.formulas.boxes[tensor]))
@@ -263,7 +261,6 @@ def from_first(subscripts: list[ast.Expr], box: Box) -> list[ast.Expr]:
 def assign(
     target: str, left: Sequence[str | ast.Expr], op: str, rhs: ast.Expr, where: list[ast.Where]
 ) -> ast.Assign:
-    """A statement."""
     subscripts = tuple(name(each) if isinstance(each, str) else each for each in left)
     return ast.Assign(target, subscripts, op, rhs, None, tuple(where), NOWHERE, NOWHERE, NOWHERE)
 

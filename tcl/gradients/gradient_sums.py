@@ -121,7 +121,6 @@ class GradientSums:
         self.shares.setdefault(version, []).append(share)
 
     def adjoint_name(self, version: Version) -> str:
-        """The name of a version's gradient."""
         tensor, number_ = version
         last = number_ == self.forward.final[tensor]
         return f"{self.prefix}{tensor}" if last else f"{self.prefix}{tensor}_{number_}"

@@ -56,7 +56,6 @@ class _Shared:
 
     @property
     def reads(self) -> list[ast.Apply]:
-        """The elements that it reads."""
         return [n for n in walk.walk(self.tree) if isinstance(n, ast.Apply) and not _is_call(n)]
 
     @property

@@ -39,7 +39,6 @@ class Poly:
         return _made(found)
 
     def times(self, other: Poly) -> Poly:
-        """Their product."""
         found: dict[Monomial, int] = {}
         for one, k in self.terms:
             for two, m in other.terms:
@@ -97,7 +96,6 @@ ZERO = Poly(())
 
 
 def of_number(value: int) -> Poly:
-    """A constant."""
     return Poly((((), value),)) if value else ZERO
 
 

@@ -50,14 +50,11 @@ SEPARATE = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadShares:
-    """The shares of one step's reads."""
-
     step: Step
     writer: Writer
     sums: GradientSums
 
     def add(self, read: c.Read, terms: list[Term]) -> None:
-        """The share that one read has in the gradient of what it reads."""
         version = self.step.version(read.tensor)
         if any(_reads_below(s, self.step.lets) for s in read.subscripts):
             # A condition keeps a place from being one: all of them stand in front.
@@ -265,7 +262,6 @@ class Phased:
 
     strides: list[Stride]
     phases: list[str]
-    """Their indices."""
     subscripts: list[Subscript]
     ranges: dict[str, Range]
     box: Box

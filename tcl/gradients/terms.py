@@ -114,8 +114,6 @@ def _exclusive(one: ast.Expr, other: ast.Expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """What is known of the integers of one statement."""
-
     ranges: Mapping[str, Range]
     """Of its indices."""
     sizes: frozenset[str]

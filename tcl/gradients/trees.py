@@ -44,7 +44,6 @@ def binary(op: str, left: ast.Expr, right: ast.Expr) -> ast.Expr:
 
 
 def cast(type_: str, operand: ast.Expr) -> ast.Expr:
-    """A conversion."""
     return ast.Cast(type_, operand, NOWHERE)
 
 

@@ -23,7 +23,6 @@ class Axis:
     logarithmic: bool = False
 
     def position(self, value: float) -> float:
-        """The coordinate of a value."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(at)
@@ -77,8 +76,6 @@ _TITLES = 1500
 
 @dataclass(frozen=True, slots=True)
 class ChartDot:
-    """A point."""
-
     x: float
     time: float | None
     """Seconds a call; None for one that failed, which is shown below the others."""
@@ -91,8 +88,6 @@ class ChartDot:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A line through points."""
-
     points: Sequence[tuple[float, float]]
     """(x, seconds a call)"""
     kind: str
@@ -128,7 +123,6 @@ class ChartSize:
 
     @property
     def right(self) -> float:
-        """Where it ends."""
         return self.width - _RIGHT
 
 

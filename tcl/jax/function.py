@@ -143,7 +143,6 @@ def _check_types(checked: CheckedDef) -> None:
 
 
 def _function(forward: Operation) -> Any:
-    """The operation as a function of arrays."""
     names = tuple(t.name for t in forward.returned)
     results = results_class(forward.checked.name, names)
 

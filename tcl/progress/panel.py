@@ -124,7 +124,6 @@ class Progress:
             self._live.stop()
 
     def report(self, event: Event) -> None:
-        """Take one event."""
         self._state.take(event)
         if isinstance(event, events.Finished):
             self._leave_frame()

@@ -85,8 +85,6 @@ class Yardstick(Protocol):
 
 
 class Try(NamedTuple):
-    """A candidate with its verdict."""
-
     seconds: float
     """Since the search began."""
     candidate: Candidate
@@ -309,7 +307,6 @@ class ProgressLines:
             self._say(f"tuning {title}")
 
     def report(self, event: Event) -> None:
-        """Take one event."""
         match event:
             case events.Resumed(generation=generation, results=results):
                 self._say(

@@ -187,7 +187,6 @@ def _percent(share: float) -> str:
 
 
 def markdown(shown: Iterable[ReportSection], title: str, facts: Iterable[str]) -> str:
-    """A page."""
     lines = [f"# {_escaped(title)}", "", *(f"- {_escaped(fact)}" for fact in facts), "", FORMULA]
     for section in shown:
         lines += ["", f"## {section.title}", ""]

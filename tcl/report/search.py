@@ -32,7 +32,6 @@ def place_of(number: int) -> str:
 
 
 def candidates_section(page: Page) -> Markup | None:
-    """All candidates, with their options."""
     tries, log = page.log.tries, page.log
     if not tries:
         return None

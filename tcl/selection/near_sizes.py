@@ -106,8 +106,6 @@ def adopted(cache: TuningCache, query: Query) -> AdoptedOptions | None:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found for other sizes."""
-
     key: CacheKey
     reason: str
     """Why it is used, or not, as the end of a sentence."""
@@ -195,7 +193,6 @@ def _query_of(query: Query, key: CacheKey) -> Query:
 
 
 def _default(query: Query) -> Plan[Any]:
-    """What the default comes to."""
     return compiler_for(query.device).plan(query.sized, DEFAULT, query.layouts())
 
 

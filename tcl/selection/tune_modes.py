@@ -63,7 +63,6 @@ class TuneModes:
     by_def: Mapping[str, TuneMode] = field(default_factory=dict)
 
     def mode_of(self, name: str) -> TuneMode:
-        """Of the def of this name."""
         return self.by_def.get(name, self.of_all)
 
 

@@ -200,5 +200,4 @@ class CudaKernels:
 
 
 def _likeness(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """What a kernel depends on."""
     return tuple((t.shape, t.stride(), t.device, t.data_ptr() % WIDEST == 0) for t in inputs)

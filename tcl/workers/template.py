@@ -26,8 +26,6 @@ _BOOT = (
 
 
 class _Template:
-    """The process."""
-
     def __init__(self) -> None:
         self.program = sys.executable
         self._told: set[str] = set()

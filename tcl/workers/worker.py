@@ -54,7 +54,6 @@ def _take(message: bytes) -> None:
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
-    """Write one message."""
     stream.write(_LENGTH.pack(len(message)))
     stream.write(message)
     stream.flush()

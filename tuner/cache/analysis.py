@@ -60,8 +60,6 @@ class Margins(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A value of a decision."""
-
     value: Value
     tried: int
     """Keys of which a correct candidate has it."""
@@ -94,7 +92,6 @@ class OptionDecision(NamedTuple):
     rates: tuple[Rate, ...]
     """Of each value, the one that wins most first."""
     pool: Pool
-    """Of values."""
     importance: float | None
     """What a model of the times loses without it, see ``knob_importance``; None where nobody asked,
     or where that says nothing, or no more than chance."""
@@ -134,7 +131,6 @@ class KeyGroup:
 
     @property
     def over_second(self) -> Margins | None:
-        """The winners' margins over the second."""
         return self.margins([each.over_second for each in self.keys])
 
     @property
@@ -183,7 +179,6 @@ class KeyGroup:
 
     @functools.cached_property
     def presets(self) -> tuple[Rate, ...]:
-        """By their names."""
         return self.rates([decisions(options)["preset"] for options in self.options])
 
     def decisions(self, *, important: bool) -> tuple[OptionDecision, ...]:

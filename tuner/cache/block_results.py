@@ -20,7 +20,6 @@ class BlockKey:
     """What the best launch shape of a kernel depends on."""
 
     kernel: str
-    """Its name."""
     source: str
     """Its text, or what else tells it from others."""
     global_size: tuple[int, ...]
@@ -39,8 +38,6 @@ class BlockKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredShape:
-    """What there is to list of a result."""
-
     kernel: str
     global_size: tuple[int, ...]
     device: str

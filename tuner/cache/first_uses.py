@@ -69,7 +69,6 @@ def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = 
 
 
 def _first_uses(found: Iterable[Note]) -> tuple[FirstUse, ...]:
-    """Those that can be read."""
     parts = ((n.name, n.value.get("winner"), n.value.get("message")) for n in found)
     return tuple(
         FirstUse(mode, winner, message)

@@ -19,8 +19,6 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 
 @dataclass(frozen=True, slots=True)
 class KeyInsight:
-    """What is known of a key."""
-
     key: CacheKey
     entry: str
     """The def's name when it was first tuned."""

@@ -25,8 +25,6 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that is known of a key."""
-
     key: CacheKey
     entry: str
     """The def's name when it was first tuned."""

@@ -20,8 +20,6 @@ COLUMNS = "kind, about, name, value, created, updated"
 
 
 class Note(NamedTuple):
-    """A row."""
-
     about: str
     name: str
     value: dict[str, Any]

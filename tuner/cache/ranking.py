@@ -46,7 +46,6 @@ class Record:
     def from_outcome(
         cls, options: str, outcome: Outcome, when: float, run: str, generation: int | None = None
     ) -> Record:
-        """The record of an evaluation."""
         measured = (outcome.verdict, outcome.time, tuple(outcome.times), outcome.message)
         finals = (outcome.heat, outcome.place)
         meanwhile = outcome.conditions

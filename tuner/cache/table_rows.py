@@ -115,7 +115,6 @@ def records(
 
 
 def record_from_row(db: sqlite3.Connection, row: int) -> Record:
-    """The result of a row."""
     found = db.execute(f"SELECT {RESULT} FROM results WHERE id = ?", (row,)).fetchone()
     if found is None:
         raise RowError("a result in it has no number")
@@ -255,7 +254,6 @@ def _key(definition: str, backend: str, inputs: str, device: str, version: str) 
 
 
 def _record(*columns: Any) -> Record:
-    """The record of a row with the columns ``RESULT``."""
     options, verdict, seconds, samples, message, when, run, *rest = columns
     heat, place, generation, conditions, placed = rest
     try:

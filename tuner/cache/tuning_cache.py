@@ -47,8 +47,6 @@ _locked: dict[str, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the cache knows of one key."""
-
     key: CacheKey
     entry: str
     """Name of the def when it was first tuned: for people, not part of the key."""

@@ -404,14 +404,11 @@ def _left(best: float, taken: Sequence[tuple[str, tuple[float, ...]]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedTimes:
-    """Times of a kernel on the placements that it was timed on."""
-
     placed: Placed
     dropped: bool
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Of all placements together."""
         return together(self.placed)
 
 

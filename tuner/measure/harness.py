@@ -47,7 +47,6 @@ class Bench:
     def bound(
         self, kernel: Callable[..., object], inputs: Sequence[Guarded], outputs: Sequence[Guarded]
     ) -> Run:
-        """A call of a kernel on these arrays."""
         return partial(kernel, [h.array for h in inputs], [h.array for h in outputs])
 
     def seconds(self, run: Run, calls: int) -> float:

@@ -55,7 +55,6 @@ class PairedComparison:
 
     @property
     def ratio(self) -> float:
-        """The estimate."""
         return math.exp(self.mean)
 
     def below(self, limit: float, errors: float = SURE) -> bool:

@@ -26,10 +26,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class DescribedNest:
-    """A nest of some candidates."""
-
     cost: Cost
-    """Of the def."""
     nests: int
     """Of the def, those that are described."""
     loops: LoopColumns

@@ -23,7 +23,6 @@ _DIGITS = 5
 
 
 def text_of(model: Model) -> str:
-    """The model as it is stored."""
     forest = model.forest
     trees = [
         {"features": f, "thresholds": t, "leaves": [float(f"{x:.{_DIGITS}g}") for x in leaves]}

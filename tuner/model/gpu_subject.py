@@ -37,7 +37,6 @@ class DescribedCandidate:
     """The kernel of a candidate that takes the longest."""
 
     cost: Cost
-    """Of the def."""
     kernels: int
     counts: KernelCounts
     prediction: Prediction
@@ -245,7 +244,6 @@ class GpuSubject(Subject[Kernels, GpuMappingSpace]):
 
 
 def _counted(program: ir.Program, options: MappingOptions, device: GpuProfile) -> Kernels:
-    """The counts of the kernels that do something."""
     plan = plan_gpu(program, options, device)
     *_, (_, mapped) = plan.applied()  # not verified, which takes as long again
     counts = count_program(plan.build(mapped), device)

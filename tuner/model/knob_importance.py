@@ -39,8 +39,6 @@ _BOOSTING = Boosting(members=1, trees=120, depth=5, rate=0.15, columns=0.3, rows
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """One knob's."""
-
     knob: Knob
     share: float
     """What is lost of the explained variance without it; about 0 for one without influence."""

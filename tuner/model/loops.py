@@ -58,7 +58,6 @@ class SubjectNest:
 
 
 def read_nest(program: ir.Program, position: int) -> SubjectNest:
-    """The nest in this place."""
     nest = program.nests[position]
     target = ir.Load(nest.point.target, nest.point.type, total=True)
     names = [d.name for d in nest.dims]

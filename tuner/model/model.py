@@ -94,8 +94,6 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What was learned."""
-
     schema: Schema[Any]
     """The features that it was learned from."""
     forest: Forest

@@ -65,7 +65,6 @@ class Ledger(Generic[OptionsT]):
 
     @property
     def decision(self) -> Decision[OptionsT]:
-        """What is decided so far."""
         return Decision.from_race(self.best, self.start, self._raced)
 
     def add(self, candidate: Candidate[OptionsT], done: int, of: int, *, known: bool) -> None:

@@ -181,7 +181,6 @@ class CandidatePipeline(Generic[OptionsT]):
         return None
 
     def _submit_waiting(self, done: Done[OptionsT]) -> None:
-        """Submit what there is room for."""
         while self._compiled and len(self._evaluating) < self._evaluators:
             self._take_turns()
             busy = any(compilers.in_turns for _, compilers in self._compiling.values())

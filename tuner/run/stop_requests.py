@@ -133,7 +133,6 @@ class Watch:
         return self() < FINISH or self._interrupts.reason == TIME_LIMIT
 
     def __call__(self) -> int:
-        """The level."""
         if self._limited and self.late():
             self._interrupts.request(FINISH, TIME_LIMIT)
         level = self._interrupts.level

@@ -62,8 +62,6 @@ class Stages:
 
 
 class Workplace(Protocol):
-    """A place to work."""
-
     def open(self, orders: Orders) -> Stages:
         """Begin."""
 

@@ -105,7 +105,6 @@ class Rows:
         return Column(tuple(values), codes)
 
     def value(self, name: str, row: int) -> Value:
-        """Of a knob in a row."""
         place = self._order[name]
         return self.space.knobs[place].choices[int(self.places[row, place])]
 
@@ -115,8 +114,6 @@ class Rows:
 
 
 class _Looked(dict[str, Value]):
-    """The values of a row that have been looked at."""
-
     __slots__ = ("_row", "_rows")
 
     def __init__(self, rows: Rows, row: int) -> None:

@@ -68,7 +68,6 @@ class ProgramSpace(ABC):
         """The nests without knobs, with all of their loops."""
 
     def to_options(self, config: Config) -> MappingOptions:
-        """The options that a configuration encodes."""
         choices = self._decode(self._space.values(config))
         options = MappingOptions(self._preset, merge=self._merge)
         for position, nest in enumerate(self._program.nests):

@@ -228,7 +228,6 @@ class SearchSpace:
 
 
 def _first_reason(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:
-    """The first reason against these values."""
     return next((r for c in constraints if (r := c(values)) is not None), None)
 
 

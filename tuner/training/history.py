@@ -40,8 +40,6 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A candidate."""
-
     seconds: float
     """At the pace of the sessions that it is compared in."""
     raced: bool
@@ -99,8 +97,6 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True)
 class MeasuredProblem:
-    """The measured candidates of one key."""
-
     key: CacheKey
     entry: str
     """The def's name when it was first tuned."""

@@ -75,7 +75,6 @@ class Evaluation:
         return {**found, **({"default": Score.from_ratios(known)} if known else {})}
 
     def as_data(self) -> dict[str, Any]:
-        """For a manifest."""
         scores = {name: asdict(score) for name, score in self.scores().items()}
         return {
             "held_out": self.held_out,
@@ -210,7 +209,6 @@ def manifest_path(model: Path) -> Path:
 def manifest(
     known: History, settings: Boosting, model: Model, evaluations: Sequence[Evaluation]
 ) -> str:
-    """As JSON."""
     schema = model.schema
     data = {
         "backend": schema.backend,

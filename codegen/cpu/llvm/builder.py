@@ -220,7 +220,6 @@ class Builder:
         self.start(out)
 
     def finished(self) -> list[str]:
-        """All lines."""
         found: list[str] = []
         for k, line in enumerate(self.lines):
             if k in self.befores:
@@ -377,7 +376,6 @@ class Builder:
     # Lanes.
 
     def spread(self, value: Val, lanes: int) -> Val:
-        """The value in every lane."""
         if value.lanes == lanes:
             return value
         if not value.text.startswith("%"):
@@ -441,7 +439,6 @@ class Builder:
         return self.op(f"select {condition}, {then}, {otherwise}", then.type, then.lanes)
 
     def negation(self, value: Val) -> Val:
-        """Of a bool."""
         if value.text in ("true", "false"):
             return self.constant(value.text == "false", "i1")
         return self.binary("xor", value, Val("true", "i1"))
@@ -458,7 +455,6 @@ class Builder:
         return self.op(f"{name} {value} to {vector(type_, value.lanes)}", type_, value.lanes)
 
     def constant(self, value: int | float | bool, type_: str) -> Val:
-        """A scalar constant."""
         if type_ in ("float", "double"):
             return Val(float_text(float(value), type_), type_)
         if type_ == "i1":

@@ -68,7 +68,6 @@ class Bits:
         return self.value.type
 
     def number(self) -> Number:
-        """The float with these bits."""
         type_ = "float" if self.type == "i32" else "double"
         return Number(self.b, self.b.convert("bitcast", self.value, type_))
 
@@ -78,7 +77,6 @@ def layout(x: Number) -> FloatFields:
 
 
 def bits(x: Number) -> Bits:
-    """The bits of a float."""
     return Bits(x.b, x.b.convert("bitcast", x.value, layout(x).integer))
 
 

@@ -78,7 +78,6 @@ def accumulated(op: str, target: str, value: Piece, t: ScalarType) -> str:
 
 
 def _divide(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
-    """Integer / and %."""
     divisor = _literal(right, t)
     if divisor > 0:
         whole = infix(
@@ -104,7 +103,6 @@ def _literal(piece: Piece, t: ScalarType) -> int:
 
 
 def constant_binds(text: str) -> Binds:
-    """How tightly a constant binds."""
     return Binds.UNARY if text.startswith("-") or ")" in text[1:-1] else Binds.PRIMARY
 
 

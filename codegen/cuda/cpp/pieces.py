@@ -37,7 +37,6 @@ class Piece:
 
 
 def call(name: str, *arguments: Piece) -> Piece:
-    """A call of a function."""
     return Piece(f"{name}({', '.join(a.text for a in arguments)})")
 
 
@@ -47,7 +46,6 @@ def converted(type_name: str, operand: Piece) -> Piece:
 
 
 def prefix(op: str, operand: Piece) -> Piece:
-    """A unary operator."""
     least = Binds.PRIMARY if operand.text.startswith(op) else Binds.UNARY
     return Piece(op + operand.within(least), Binds.UNARY)
 

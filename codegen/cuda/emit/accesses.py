@@ -36,7 +36,6 @@ class AccessWriter:
         """Panel → the offset of the copy of it that is read here."""
 
     def layout(self, ref: ir.TensorRef) -> ir.Layout:
-        """The layout of the tensor of an element."""
         return self.geometry.program.tensor(ref.tensor).layout
 
     def layout_of(self, tensor: str) -> ir.Layout:
@@ -186,7 +185,6 @@ class AccessWriter:
         return memory_type(self.type(tensor))
 
     def type(self, tensor: str) -> ScalarType:
-        """The type of its elements."""
         return self.geometry.program.tensor(tensor).layout.type
 
     def bounds_test(self, dims: Iterable[str], scope: CudaScope) -> str:

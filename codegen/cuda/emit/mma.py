@@ -53,7 +53,6 @@ class TensorCores:
     accumulate: ir.Accumulate
 
     def write(self, scope: CudaScope) -> None:
-        """All of it, one after the other."""
         if self._depth.by_warpgroup:
             both = self._factors(self._dims()[0])
             Warpgroups(self.writer, self.accumulate, self._depth, both).write()

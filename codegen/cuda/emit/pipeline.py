@@ -73,7 +73,6 @@ class _Pipeline:
 
     @property
     def _end_offset(self) -> str:
-        """The offset at which the loop ends."""
         return self.fills.writer.sizes.index_number(self.pipeline.loop.fold.step * self.count)
 
     def asynchronous(self, scope: CudaScope) -> None:

@@ -31,7 +31,6 @@ class SizeParameters:
         return self._written(number, "long long")
 
     def value(self, number: Size, type_: str) -> Piece:
-        """A number as a value of a C++ type."""
         if type_ == "int" and _small(number):
             return Piece(self._written(number, type_))
         return converted(type_, Piece(self.wide(number)))
@@ -48,7 +47,6 @@ class SizeParameters:
 
     @property
     def parameters(self) -> list[str]:
-        """Their declarations."""
         return [f"const {type_} {name}" for (_, type_), (name, _) in self._known.items()]
 
     @property

@@ -196,7 +196,6 @@ class _Body:
         read: Mapping[Fragment, str],
         turn: str,
     ) -> None:
-        """The statements, in lanes if there are any."""
         writer, lane = self.writer, self.lane
         if lane is None:
             self._each(self.body, self._with(read, scope), {})

@@ -67,7 +67,6 @@ class Writer:
         """Helper functions."""
 
     def text(self, value: ir.Value, scope: CudaScope) -> str:
-        """A value at this place."""
         return self.expressions(scope).text(value)
 
     def expressions(self, scope: CudaScope) -> Expressions:

@@ -54,7 +54,6 @@ class Arena:
         return int(self.memory.ctypes.data) + self.places[name].first
 
     def elements(self, place: TensorPlace, dtype: np.dtype[Any]) -> Array:
-        """The tensor's elements."""
         assert place.layout is not None
         first = self.memory[place.first : place.first + dtype.itemsize].view(dtype)
         return as_strided(first, place.layout.extents, place.layout.strides)

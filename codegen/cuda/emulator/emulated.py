@@ -257,8 +257,6 @@ class Finding(ctypes.Structure):
 
 
 class KindTraffic(ctypes.Structure):
-    """The requests of one kind."""
-
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("requests", "units", "bytes"))
 
 
@@ -301,11 +299,9 @@ class NativeLibrary:
         return list(room[: request.number_of_findings])
 
     def function(self, name: str) -> int:
-        """The address of a function."""
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
 
     def pointer(self, name: str) -> int:
-        """The value of a pointer."""
         return ctypes.c_void_p.in_dll(self._library, name).value or 0
 
 

@@ -83,7 +83,6 @@ class ModuleForAll:
 
     @staticmethod
     def from_module(module: CudaModule) -> ModuleForAll:
-        """The formulas of a module."""
         layouts = (t.layout for t in module.tensors)
         launches = tuple((formula(x.blocks), _formulas(x.sizes)) for x in module.launches)
         boxes = tuple(tuple(map(_formulas, (x.extents, x.strides, x.origin))) for x in layouts)

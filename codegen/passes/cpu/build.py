@@ -228,7 +228,6 @@ class _Sums:
         return tuple(x for x in self.loops.registers if x.fold not in self.loops.combined)
 
     def matrix(self, action: ir.Action, at: ir.TensorRef | None = None) -> tuple[ir.Statement, ...]:
-        """For the matrix unit, if there is one."""
         if not self.group.leader.mma:
             return ()
         outside = tuple(x for x in self.uncombined if x.kind is ir.Kind.UNROLL)

@@ -162,5 +162,4 @@ def unguarded(point: ir.Point) -> ir.Point:
 
 
 def skip_knobs(on: KnobSubject) -> OptionKnobs:
-    """On or off."""
     return flag_knobs(on, "skip", able=on.may_have(skip=True))

@@ -83,7 +83,6 @@ class FusionGroup:
 
     @property
     def names(self) -> set[str]:
-        """All of its nests."""
         return {self.leader.name, *self.followers}
 
     @property
@@ -96,7 +95,6 @@ class FusionGroup:
 
     @property
     def written(self) -> set[str]:
-        """All tensors that are written."""
         return {store.ref.tensor for store in self.stores}
 
 

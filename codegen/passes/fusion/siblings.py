@@ -61,7 +61,6 @@ class Sibling:
 
     @property
     def accumulator(self) -> str:
-        """Its name."""
         return f"{ACCUMULATOR}.{self.nest}"
 
     @property

@@ -53,7 +53,6 @@ class _Setting:
     inputs: frozenset[str]
     """Nobody writes them."""
     spaces: Mapping[str, ir.Space]
-    """By dimension."""
     below: tuple[str, ...]
     """Panels in whose place threads exchange sums."""
     known: dict[int, _Touched] = field(default_factory=dict)

@@ -221,7 +221,6 @@ class Bind:
 
     @staticmethod
     def from_options(nest: str, o: NestOptions, profile: GpuProfile) -> Bind:
-        """By the choices for a nest."""
         lanes, mma = o.vectorize or (-1, 1), o.mma or ()
         return Bind(nest, lanes, o.threads or (), o.register or (), profile, mma)
 

@@ -58,7 +58,6 @@ class BlockResults:
         return FusionGroup(leader, start, siblings, epilogues)
 
     def forget(self, tensors: Iterable[str]) -> None:
-        """These tensors are written."""
         gone = set(tensors)
         self.places = {k: v for k, v in self.places.items() if k[0] not in gone}
 

@@ -34,7 +34,6 @@ class Exchange:
 
     @staticmethod
     def of(nests: Iterable[ir.Nest]) -> Exchange:
-        """That of the nests of a block."""
         nests = tuple(nests)
         stride = exchange_stride(max(n.thread_count for n in nests))
         sizes = [results_at_once(n) * n.point.type.compute.itemsize for n in nests if exchanges(n)]
@@ -63,7 +62,6 @@ def exchanges(nest: ir.Nest) -> bool:
 
 
 def results_at_once(nest: ir.Nest) -> int:
-    """Results that a thread has at once."""
     fixed = (x.fold for x in nest.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR))
     return math.prod(f.count for f in fixed if not nest.dim(f.dim).reduction)
 

@@ -39,7 +39,6 @@ class Pipelining:
 
     program: ir.Program
     buffers: Mapping[str, int]
-    """Of each panel."""
     written: frozenset[str]
     """The tensors that the block writes."""
     asynchronous: bool

@@ -70,7 +70,6 @@ class SharedRows:
         return SharedRows(tuple(moved), kept, declared, first, spaces)
 
     def spaces_of(self, nests: Iterable[ir.Nest]) -> list[ir.Space]:
-        """The points of these nests."""
         found = (self.spaces.get(n.name, n.space) for n in nests)
         return [s for s in found if s is not None]
 

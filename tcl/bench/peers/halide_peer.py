@@ -78,7 +78,6 @@ class _Halide(PeerLibrary):
 
 
 def make(threads: int) -> _Halide:
-    """The contender."""
     os.environ["HL_NUM_THREADS"] = str(threads)
     return _Halide(threads)
 

@@ -37,7 +37,6 @@ class PeerLibrary:
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], PeerForm]]]:
-        """The registered forms."""
         arrays = {name: self.own(array) for name, array in inputs.items()}
         given = values(arrays, task.sizes, self.maker(task, inputs))
         for name, builder in self.registry.builders(task.entry, element_type(inputs)):

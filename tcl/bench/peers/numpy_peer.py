@@ -31,7 +31,6 @@ class _Numpy(PeerLibrary):
 
 
 def make(threads: int) -> _Numpy:
-    """The contender."""
     return _Numpy(forms, threads)
 
 
@@ -42,7 +41,6 @@ def row_blocks(rows: int, row_bytes: int) -> list[slice]:
 
 
 def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable[[], Array]:
-    """Computes the rows of ``out`` block by block."""
     cuts = row_blocks(out.shape[0], 4 * out.shape[1])
 
     def run() -> Any:

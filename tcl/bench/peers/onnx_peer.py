@@ -76,7 +76,6 @@ def _declared(array: Array) -> str:
 
 
 def make(threads: int) -> _OnnxRuntime:
-    """The contender."""
     return _OnnxRuntime(forms, threads)
 
 

@@ -92,5 +92,4 @@ def _form(
 
 
 def make(threads: int) -> _Ours:
-    """The contender."""
     return _Ours(threads)

@@ -77,7 +77,6 @@ class _Compiled(Torch):
 
 
 def make(threads: int) -> Torch:
-    """The contender."""
     return _Compiled(plain, threads)
 
 

@@ -49,7 +49,6 @@ class Torch(PeerLibrary):
 
 
 def make(threads: int) -> Torch:
-    """The contender."""
     return Torch(forms, threads)
 
 

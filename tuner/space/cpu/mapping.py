@@ -44,7 +44,6 @@ class ChunkKnobs:
     group: ChunkGroup
     sizes: tuple[Knob, ...]
     joins: Mapping[str, Knob]
-    """By nest."""
     always: frozenset[str]
     """Nests without a switch: they are fused with those before them, and share their chunks."""
     _trials: dict[object, Trials[CpuProfile] | OptionsError] = field(
@@ -91,7 +90,6 @@ class ChunkKnobs:
         return asked | self.always if divided else asked
 
     def chunk(self, nest: str, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option of a nest."""
         position = next(k for k, n in enumerate(self.group.nests) if n.name == nest)
         shared = [dims[position] for dims in self.group.shared]
         sizes = {name: int(values[k.name]) for name, k in zip(shared, self.sizes, strict=True)}
