@@ -66,6 +66,9 @@ Values: TypeAlias = Any
 dtype=None)``, which makes an output: of the type of the inputs, or of another one by name."""
 Builder: TypeAlias = Callable[[Values], Callable[[], Any]]
 """Allocates outputs, and returns a function that computes one result or a tuple of them."""
+Form: TypeAlias = Callable[[Values], Callable[[], Any] | Iterator[Any]]
+"""A builder, or a generator, which allocates outputs and then yields what it computes, again for
+each time that it is asked."""
 
 
 class Registry:
@@ -76,15 +79,19 @@ class Registry:
 
     def form(
         self, *entries: str, name: str = "", types: tuple[str, ...] = ()
-    ) -> Callable[[Builder], Builder]:
-        """Register a builder for these defs; only where the first input is of one of ``types``, if
+    ) -> Callable[[Form], Form]:
+        """Register a form of these defs; only where the first input is of one of ``types``, if
         there are any."""
 
-        def register(builder: Builder) -> Builder:
+        def register(form: Form) -> Form:
+            def build(x: Values) -> Callable[[], Any]:
+                made = form(x)
+                return made.__next__ if isinstance(made, Iterator) else made
+
             for entry in entries:
                 found = self._forms.setdefault(entry, [])
-                found.append((name or builder.__name__, builder, types))
-            return builder
+                found.append((name or form.__name__, build, types))
+            return form
 
         return register
 

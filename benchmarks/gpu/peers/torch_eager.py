@@ -81,8 +81,10 @@ class TorchEager(TorchBase):
         def empty(*shape: int, dtype: str | None = None) -> Any:
             return torch.empty(shape, dtype=getattr(torch, dtype) if dtype else kind)
 
-        with torch.device(self.setting.device):  # builders do not say where they make tensors
-            return builder(values(given, task.sizes, empty))
+        with torch.device(self.setting.device):  # forms do not say where they make tensors
+            run = builder(values(given, task.sizes, empty))
+            run()  # some make them when they run first
+        return run
 
     def probes(self) -> Iterator[Probe]:
         """Copies and products."""

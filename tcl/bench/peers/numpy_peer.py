@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -74,27 +74,21 @@ form("column_sum", name="gemv")(
 
 
 @form("kronecker3_1", name="matmul")
-def kronecker(x: Values) -> Callable[[], Any]:
+def kronecker(x: Values) -> Iterator[Any]:
     s = x.sizes
     out = x.empty(s.M, s.N0, s.N1, s.D2)
     images, flat = x.X.reshape(-1, s.N2), out.reshape(-1, s.D2)
-
-    def run() -> Any:
+    while True:
         np.matmul(images, x.W2.T, out=flat)
-        return out
-
-    return run
+        yield out
 
 
 @form("mlp1")
-def mlp1(x: Values) -> Callable[[], Any]:
+def mlp1(x: Values) -> Iterator[Any]:
     out = x.empty(x.sizes.B, x.sizes.N)
-
-    def run() -> Any:
+    while True:
         layer(x.I, x.W1, x.B1, out)
-        return out
-
-    return run
+        yield out
 
 
 def layer(images: Array, weights: Array, bias: Array, out: Array) -> None:
@@ -105,21 +99,18 @@ def layer(images: Array, weights: Array, bias: Array, out: Array) -> None:
 
 
 @form("mlp3")
-def mlp3(x: Values) -> Callable[[], Any]:
+def mlp3(x: Values) -> Iterator[Any]:
     s = x.sizes
     o2, o3, o4 = x.empty(s.B, s.O), x.empty(s.B, s.P), x.empty(s.B, s.Q)
-
-    def run() -> Any:
+    while True:
         layer(x.I, x.W2.T, x.B2, o2)
         layer(o2, x.W3.T, x.B3, o3)
         layer(o3, x.W4.T, x.B4, o4)
-        return o4
-
-    return run
+        yield o4
 
 
 @form("convolution", "group_convolution", types=FLOATS)
-def im2col(x: Values) -> Callable[[], Any]:
+def im2col(x: Values) -> Iterator[Any]:
     """Windows copied out, then one matrix product per image and group."""
     s = x.sizes
     windows = sliding_window_view(x.I, (s.KH, s.KW), axis=(-2, -1))
@@ -132,19 +123,16 @@ def im2col(x: Values) -> Callable[[], Any]:
     out = x.empty(s.N, *lead, s.F, height, width)
     products = out.reshape(s.N, *lead, s.F, height * width)
     bias = x.B[..., None]
-
-    def run() -> Any:
+    while True:
         for n in range(s.N):
             np.copyto(columns, windows[n])
             np.matmul(filters, flat, out=products[n])
             np.add(products[n], bias, out=products[n])
-        return out
-
-    return run
+        yield out
 
 
 @form("masked_convolution", name="matmul")
-def masked(x: Values) -> Callable[[], Any]:
+def masked(x: Values) -> Iterator[Any]:
     s = x.sizes
     assert s.K == 1
     out = x.empty(s.B, s.F, s.H, s.W)
@@ -152,22 +140,18 @@ def masked(x: Values) -> Callable[[], Any]:
     images = x.I.reshape(s.B, s.C, -1)
     rectified = x.empty(*images.shape)
     weights = x.Weights.reshape(s.F, s.C)
-
-    def run() -> Any:
+    while True:
         np.maximum(images, 0, out=rectified)
         np.matmul(weights * (x.Mask == 1), rectified, out=flat)
-        return out
-
-    return run
+        yield out
 
 
 @form("group_normalization_single")
-def group_norm(x: Values) -> Callable[[], Any]:
+def group_norm(x: Values) -> Iterator[Any]:
     s = x.sizes
     count = s.D * s.H * s.W
     images, out = x.I.reshape(s.N, s.G, s.D, -1), x.empty(s.N, s.G, s.D, s.H * s.W)
-
-    def run() -> Any:
+    while True:
         for n in range(s.N):
             for g in range(s.G):
                 i, o = images[n, g], out[n, g]
@@ -175,9 +159,7 @@ def group_norm(x: Values) -> Callable[[], Any]:
                 scale = 1 / np.sqrt(np.vdot(o, o) / F32(count) + F32(1e-5))
                 np.multiply(o, (x.gamma[g] * scale)[:, None], out=o)
                 np.add(o, x.beta[g][:, None], out=o)
-        return out.reshape(x.I.shape)
-
-    return run
+        yield out.reshape(x.I.shape)
 
 
 @form("layernorm")
@@ -194,19 +176,16 @@ def layernorm(x: Values) -> Callable[[], Any]:
 
 
 @form("moments")
-def moments_by_rows(x: Values) -> Callable[[], Any]:
+def moments_by_rows(x: Values) -> Iterator[Any]:
     mean, var = x.empty(x.sizes.N), x.empty(x.sizes.N)
-
-    def run() -> Any:
+    while True:
         for n, row in enumerate(x.I):
             mean[n] = row.sum()
             var[n] = np.dot(row, row)
         np.divide(mean, x.sizes.K, out=mean)
         np.divide(var, x.sizes.K, out=var)
         np.subtract(var, mean * mean, out=var)
-        return mean, var
-
-    return run
+        yield mean, var
 
 
 @form("softmax_twice")
@@ -222,19 +201,16 @@ def weights(scores: Array, out: Array) -> None:
 
 
 @form("attention_scores")
-def attention(x: Values) -> Callable[[], Any]:
+def attention(x: Values) -> Iterator[Any]:
     s = x.sizes
     out = x.empty(s.B, s.S, s.S)
     scale = F32(s.D) ** F32(-0.5)
-
-    def run() -> Any:
+    while True:
         for b in range(s.B):
             np.matmul(x.Q[b], x.K[b].T, out=out[b])
             np.multiply(out[b], scale, out=out[b])
             weights(out[b], out[b])
-        return out
-
-    return run
+        yield out
 
 
 @form("bias_relu_scale")
@@ -264,7 +240,7 @@ def stencil(x: Values) -> Callable[[], Any]:
 
 
 @form("wavenet")
-def wavenet(x: Values) -> Callable[[], Any]:
+def wavenet(x: Values) -> Iterator[Any]:
     s = x.sizes
     t, d = s.RECEPTIVE_FIELD, s.DILATION
     both, wide = x.empty(2 * s.DILATION_C, t), x.empty(2 * s.RESIDUAL_C, t)
@@ -273,8 +249,7 @@ def wavenet(x: Values) -> Callable[[], Any]:
     taps = np.concatenate([taps[:, :, 1], taps[:, :, 0]], axis=1)
     bias = np.concatenate([x.FilterBias, x.GateBias])[:, None]
     filters, gate = both[: s.DILATION_C], both[s.DILATION_C :]
-
-    def run() -> Any:
+    while True:
         for b in range(s.B):
             wide[: s.RESIDUAL_C] = x.Data[b]
             wide[s.RESIDUAL_C :, :d] = 0
@@ -288,27 +263,20 @@ def wavenet(x: Values) -> Callable[[], Any]:
             np.add(np.add(res[b], x.Data[b], out=res[b]), x.ResBias[:, None], out=res[b])
             np.matmul(x.SkipWeight, filters, out=skip[b])
             np.add(skip[b], x.SkipBias[:, None], out=skip[b])
-        return res, skip
-
-    return run
+        yield res, skip
 
 
 @form("one_lut", name="take, sum")
-def lut(x: Values) -> Callable[[], Any]:
+def lut(x: Values) -> Iterator[Any]:
     s = x.sizes
     out, found = x.empty(s.B, s.D), x.empty(s.B, s.L1, s.D)
-
-    def run() -> Any:
+    while True:
         np.take(x.LUT1, x.I1, axis=0, out=found, mode="clip")
-        return np.asarray(np.sum(found, axis=1, out=out))
-
-    return run
+        yield np.asarray(np.sum(found, axis=1, out=out))
 
 
 @form("argmin")
-def argmin(x: Values) -> Callable[[], Any]:
-    def run() -> Any:
+def argmin(x: Values) -> Iterator[Any]:
+    while True:
         best = x.Distance.argmin()
-        return best, x.Distance[best]
-
-    return run
+        yield best, x.Distance[best]

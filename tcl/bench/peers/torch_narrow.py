@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -80,29 +80,23 @@ def int_mm(x: Values) -> Callable[[], Any]:
 
 
 @form("matmul_uint8", name="_int_mm, shifted")
-def int_mm_shifted(x: Values) -> Callable[[], Any]:
+def int_mm_shifted(x: Values) -> Iterator[Any]:
     """A - 128 is signed, and 128 times the sums of B's columns are missing then."""
     b, out = native(x.B), x.empty(x.sizes.M, x.sizes.N, dtype="int32")
-
-    def run() -> Any:
+    while True:
         shifted = x.A.bitwise_xor(128).view(torch.int8)
         torch._int_mm(shifted, b, out=out)
-        return out.add_(b.sum(0, dtype=torch.int32), alpha=128)
-
-    return run
+        yield out.add_(b.sum(0, dtype=torch.int32), alpha=128)
 
 
 @form("batch_matmul_int8", name="_int_mm, one by one")
-def int_mm_one_by_one(x: Values) -> Callable[[], Any]:
+def int_mm_one_by_one(x: Values) -> Iterator[Any]:
     s = x.sizes
     a, b, out = native(x.X), x.Y, x.empty(s.B, s.N, s.K, dtype="int32")
-
-    def run() -> Any:
+    while True:
         for i in range(s.B):
             torch._int_mm(a[i], b[i], out=out[i])
-        return out
-
-    return run
+        yield out
 
 
 def counted(x: Values, product: Callable[..., Any], a: Any, b: Any, *shape: int) -> Any:
@@ -129,7 +123,7 @@ form("batch_matmul_int8", name="bmm in float32")(
 
 
 @form("convolution_int8", name="conv2d in float32")
-def conv2d_counted(x: Values) -> Callable[[], Any]:
+def conv2d_counted(x: Values) -> Iterator[Any]:
     s = x.sizes
     (cuts,) = [exact_blocks(s.C, s.KH * s.KW * largest_term("int8"))]
     out = x.empty(s.N, s.F, s.H - s.KH + 1, s.W - s.KW + 1, dtype="int32")
@@ -137,17 +131,15 @@ def conv2d_counted(x: Values) -> Callable[[], Any]:
     def part(c: slice) -> Any:
         return F.conv2d(x.I[:, c].float(), x.W1[:, c].float())
 
-    def run() -> Any:
+    while True:
         out.copy_(part(cuts[0]))
         for c in cuts[1:]:
             out.add_(part(c).to(torch.int32))
-        return out
-
-    return run
+        yield out
 
 
 @form("convolution_int8", name="unfold, _int_mm")
-def unfold(x: Values) -> Callable[[], Any]:
+def unfold(x: Values) -> Iterator[Any]:
     s = x.sizes
     images = native(x.I)
     height, width = s.H - s.KH + 1, s.W - s.KW + 1
@@ -155,11 +147,8 @@ def unfold(x: Values) -> Callable[[], Any]:
     columns = torch.empty(s.C * s.KH * s.KW, height * width, dtype=torch.int8)
     into, filters = columns.view(windows.shape[1:]), x.W1.reshape(s.F, -1)
     out = x.empty(s.N, s.F, height * width, dtype="int32")
-
-    def run() -> Any:
+    while True:
         for n in range(s.N):
             into.copy_(windows[n])
             torch._int_mm(filters, columns, out=out[n])
-        return out.view(s.N, s.F, height, width)
-
-    return run
+        yield out.view(s.N, s.F, height, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -96,17 +96,14 @@ def mlp1_apart(x: Values) -> Callable[[], Any]:
 
 
 @form("mlp3", name="addmm, relu_")
-def mlp3(x: Values) -> Callable[[], Any]:
+def mlp3(x: Values) -> Iterator[Any]:
     s = x.sizes
     o2, o3, o4 = x.empty(s.B, s.O), x.empty(s.B, s.P), x.empty(s.B, s.Q)
     w2, w3, w4 = x.W2.T, x.W3.T, x.W4.T
-
-    def run() -> Any:
+    while True:
         torch.addmm(x.B2, x.I, w2, out=o2).relu_()
         torch.addmm(x.B3, o2, w3, out=o3).relu_()
-        return torch.addmm(x.B4, o3, w4, out=o4).relu_()
-
-    return run
+        yield torch.addmm(x.B4, o3, w4, out=o4).relu_()
 
 
 def _images(x: Values) -> tuple[Any, Any, Any, int]:
@@ -128,35 +125,29 @@ def conv2d(x: Values) -> Callable[[], Any]:
 
 
 @form("convolution", "group_convolution", name="conv2d, channels last")
-def conv2d_channels_last(x: Values) -> Callable[[], Any]:
+def conv2d_channels_last(x: Values) -> Iterator[Any]:
     images, filters, bias, groups = _images(x)
     last = {"memory_format": torch.channels_last}
     filters = filters.contiguous(**last)
-
-    def run() -> Any:
+    while True:
         found = F.conv2d(images.contiguous(**last), filters, bias, groups=groups)
-        return _ungrouped(x, found.contiguous())
-
-    return run
+        yield _ungrouped(x, found.contiguous())
 
 
 @form("convolution", "group_convolution", name="conv2d, packed filters")
-def conv2d_packed(x: Values) -> Callable[[], Any]:
+def conv2d_packed(x: Values) -> Iterator[Any]:
     images, filters, bias, groups = _images(x)
     packed = torch._C._nn.mkldnn_reorder_conv2d_weight(
         filters.to_mkldnn(), [0, 0], [1, 1], [1, 1], groups, list(images.shape)
     )
     convolve = torch.ops.mkldnn._convolution_pointwise
-
-    def run() -> Any:
+    while True:
         found = convolve(images, packed, bias, [0, 0], [1, 1], [1, 1], groups, "none", [], "")
-        return _ungrouped(x, found)
-
-    return run
+        yield _ungrouped(x, found)
 
 
 @form("convolution", "group_convolution", name="unfold, baddbmm")
-def unfold(x: Values) -> Callable[[], Any]:
+def unfold(x: Values) -> Iterator[Any]:
     images, filters, bias, groups = _images(x)
     s = x.sizes
     height, width = s.H - s.KH + 1, s.W - s.KW + 1
@@ -166,39 +157,30 @@ def unfold(x: Values) -> Callable[[], Any]:
     weights = filters.reshape(groups, s.F, -1)
     bias = bias.reshape(groups, s.F, 1)
     out = x.empty(s.N, groups, s.F, height * width)
-
-    def run() -> Any:
+    while True:
         for n in range(s.N):
             into.copy_(windows[n])
             torch.baddbmm(bias, weights, columns, out=out[n])
-        return _ungrouped(x, out.view(s.N, -1, height, width))
-
-    return run
+        yield _ungrouped(x, out.view(s.N, -1, height, width))
 
 
 @form("masked_convolution", name="conv2d")
-def masked(x: Values) -> Callable[[], Any]:
+def masked(x: Values) -> Iterator[Any]:
     rectified = x.empty(*x.I.shape)
-
-    def run() -> Any:
+    while True:
         weights = x.Weights * (x.Mask == 1)[:, :, None, None]
-        return F.conv2d(torch.clamp_min(x.I, 0, out=rectified), weights)
-
-    return run
+        yield F.conv2d(torch.clamp_min(x.I, 0, out=rectified), weights)
 
 
 @form("masked_convolution", name="matmul")
-def masked_matmul(x: Values) -> Callable[[], Any]:
+def masked_matmul(x: Values) -> Iterator[Any]:
     s = x.sizes
     rectified, out = x.empty(*x.I.shape), x.empty(s.B, s.F, s.H * s.W)
-
-    def run() -> Any:
+    while True:
         weights = x.Weights.view(s.F, s.C) * (x.Mask == 1)
         torch.clamp_min(x.I, 0, out=rectified)
         torch.bmm(weights.expand(s.B, -1, -1), rectified.view(s.B, s.C, -1), out=out)
-        return out.view(s.B, s.F, s.H, s.W)
-
-    return run
+        yield out.view(s.B, s.F, s.H, s.W)
 
 
 @form("group_normalization_single")
@@ -216,29 +198,23 @@ def layer_norm(x: Values) -> Callable[[], Any]:
 
 
 @form("moments", name="mean, vector_norm")
-def moments(x: Values) -> Callable[[], Any]:
+def moments(x: Values) -> Iterator[Any]:
     mean, var = x.empty(x.sizes.N), x.empty(x.sizes.N)
-
-    def run() -> Any:
+    while True:
         torch.mean(x.I, 1, out=mean)
         torch.linalg.vector_norm(x.I, dim=1, out=var)
         var.square_().div_(x.sizes.K).addcmul_(mean, mean, value=-1)
-        return mean, var
-
-    return run
+        yield mean, var
 
 
 @form("attention_scores", name="baddbmm, softmax")
-def attention(x: Values) -> Callable[[], Any]:
+def attention(x: Values) -> Iterator[Any]:
     s = x.sizes
     scores, out = x.empty(s.B, s.S, s.S), x.empty(s.B, s.S, s.S)
     keys, scale = x.K.transpose(1, 2), s.D**-0.5
-
-    def run() -> Any:
+    while True:
         torch.baddbmm(scores, x.Q, keys, beta=0, alpha=scale, out=scores)
-        return torch.softmax(scores, 2, out=out)
-
-    return run
+        yield torch.softmax(scores, 2, out=out)
 
 
 @form("attention", name="scaled_dot_product_attention")
@@ -262,25 +238,22 @@ def stencil(x: Values) -> Callable[[], Any]:
 
 
 @form("wavenet", name="conv1d")
-def wavenet_conv(x: Values) -> Callable[[], Any]:
+def wavenet_conv(x: Values) -> Iterator[Any]:
     s = x.sizes
     taps = torch.cat([x.FilterWeight, x.GateWeight])
     bias = torch.cat([x.FilterBias, x.GateBias])
     res_weight, skip_weight = x.ResWeight[:, :, None], x.SkipWeight[:, :, None]
-
-    def run() -> Any:
+    while True:
         padded = F.pad(x.Data, (s.DILATION, 0))
         both = F.conv1d(padded, taps, bias, dilation=s.DILATION)
         filters, gate = both.split(s.DILATION_C, 1)
         units = torch.tanh_(filters).mul_(torch.sigmoid_(gate))
         res = F.conv1d(units, res_weight, x.ResBias).add_(x.Data)
-        return res, F.conv1d(units, skip_weight, x.SkipBias)
-
-    return run
+        yield res, F.conv1d(units, skip_weight, x.SkipBias)
 
 
 @form("wavenet", name="addmm")
-def wavenet(x: Values) -> Callable[[], Any]:
+def wavenet(x: Values) -> Iterator[Any]:
     s = x.sizes
     t, d, c = s.RECEPTIVE_FIELD, s.DILATION, s.RESIDUAL_C
     taps = torch.cat([x.FilterWeight, x.GateWeight])
@@ -288,8 +261,7 @@ def wavenet(x: Values) -> Callable[[], Any]:
     bias = torch.cat([x.FilterBias, x.GateBias])[:, None]
     wide, both = torch.zeros(2 * c, t), x.empty(2 * s.DILATION_C, t)
     res, skip = x.empty(s.B, c, t), x.empty(s.B, s.SKIP_C, t)
-
-    def run() -> Any:
+    while True:
         for b in range(s.B):
             wide[:c] = x.Data[b]
             wide[c:, d:] = x.Data[b][:, :-d]
@@ -297,26 +269,19 @@ def wavenet(x: Values) -> Callable[[], Any]:
             units = both[: s.DILATION_C].tanh_().mul_(both[s.DILATION_C :].sigmoid_())
             torch.addmm(x.ResBias[:, None], x.ResWeight, units, out=res[b]).add_(x.Data[b])
             torch.addmm(x.SkipBias[:, None], x.SkipWeight, units, out=skip[b])
-        return res, skip
-
-    return run
+        yield res, skip
 
 
 @form("argmin", name="min")
-def argmin_by_min(x: Values) -> Callable[[], Any]:
+def argmin_by_min(x: Values) -> Iterator[Any]:
     least, best = torch.empty(()), torch.empty((), dtype=torch.int64)
-
-    def run() -> Any:
+    while True:
         torch.min(x.Distance, 0, out=(least, best))
-        return best, least
-
-    return run
+        yield best, least
 
 
 @form("argmin")
-def argmin(x: Values) -> Callable[[], Any]:
-    def run() -> Any:
+def argmin(x: Values) -> Iterator[Any]:
+    while True:
         best = torch.argmin(x.Distance)
-        return best, x.Distance[best]
-
-    return run
+        yield best, x.Distance[best]
