@@ -1,8 +1,8 @@
 """The runtime: C that is the same for all kernels, in this process.
 
 ``*.c`` beside this file are its source. What is loaded is that as LLVM IR, committed under ``ir``
-and written by ``build.py`` for x86-64; for AArch64, an instruction and the number of a system call
-are replaced. It is compiled once on a machine, and kept.
+and written by ``benchmarks.runtime_ir`` for x86-64; for AArch64, an instruction and the number of a
+system call are replaced. It is compiled once on a machine, and kept.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ import pytest
 from nests import ARM
 from runtime_sources import SUPPORT, compile_c
 
+from benchmarks import runtime_ir
 from tcl.codegen.cpu import abi
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.runtime import build, structs
+from tcl.codegen.cpu.runtime import structs
 from tcl.codegen.cpu.runtime.library import REPLACED, SOURCES, ir_file, ir_text
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.c"))
@@ -29,19 +30,19 @@ HOMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_committed_is_what_the_source_says(name: str) -> None:
-    """Else run ``python -m tcl.codegen.cpu.runtime.build``."""
-    assert ir_file(name).read_text("utf-8") == build.compile_to_ir(name)
+    """Else run ``python -m benchmarks.runtime_ir``."""
+    assert ir_file(name).read_text("utf-8") == runtime_ir.compile_to_ir(name)
 
 
 def _before_optimisation(name: str, architecture: str) -> str:
     """LLVM IR of a source, statement by statement, without what means the same everywhere: how
     narrow arguments are widened, attributes, and counting leading zeros of what is never 0."""
-    text = build.clang(name, architecture, "-std=gnu11", "-O0", "-g0", "-S", "-emit-llvm")
+    text = runtime_ir.clang(name, architecture, "-std=gnu11", "-O0", "-g0", "-S", "-emit-llvm")
     text = re.sub(
         r" (signext|zeroext)\b|^(attributes|!\d+|; Function) .*\n", "", text, flags=re.MULTILINE
     )
     text = re.sub(r"(?<=, align )\d+|(?<=[#!])\d+", "", text)
-    return build.portable(re.sub(r"(@llvm\.ctlz\.\w+\(.*), i1 \w+", r"\1", text))
+    return runtime_ir.portable(re.sub(r"(@llvm\.ctlz\.\w+\(.*), i1 \w+", r"\1", text))
 
 
 @pytest.mark.parametrize("name", NAMES)

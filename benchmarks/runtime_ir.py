@@ -1,6 +1,6 @@
 """The runtime's C as LLVM IR, so that users need no compiler:
 
-    python -m tcl.codegen.cpu.runtime.build
+    python -m benchmarks.runtime_ir
 
 writes what is committed under ``ir``, by the Clang of the wheel ``ziglang`` (the extra ``test``
 has it). Clang 20, as the oldest llvmlite that we take has LLVM 20.
