@@ -66,10 +66,10 @@ class ExprChecker:
             case _:
                 assert_never(expr)
 
-    def integral(self, expr: ast.Expr, what: str) -> c.Expr | None:
-        """A checked integer expression, for a subscript or a range."""
+    def subscript(self, expr: ast.Expr) -> c.Expr | None:
+        """A checked integer expression."""
         value = self.typed(expr)
-        return None if value is None else self.as_integer(value, what)
+        return None if value is None else self.as_integer(value, "a subscript")
 
     def as_integer(self, value: c.Expr, what: str) -> c.Expr | None:
         """The integer that a checked expression has to be, with a concrete type."""
@@ -137,7 +137,7 @@ class ExprChecker:
             return None
         indices = f"({', '.join('ijkl'[: tensor.rank])}{', ...' if tensor.rank > 4 else ''})"
         example = name + (indices if tensor.rank else "")
-        subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
+        subscripts = [self.subscript(a) for a in expr.arguments]
         if len(subscripts) != tensor.rank:
             return self._problem(
                 expr.span,

@@ -48,7 +48,7 @@ def check_assign(
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
     ranges = _ranges(statement, checker, lets)
-    subscripts = [checker.integral(i, "a subscript") for i in computed(statement, bound)]
+    subscripts = [checker.subscript(i) for i in computed(statement, bound)]
     rhs = checker.typed(statement.rhs)
     checker.writing = None
     for clause in statement.where:
