@@ -90,7 +90,7 @@ def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fr
     width = geometry.width(tensor.layout, place, [f for f, _ in row], guarded) if row else 1
     while width > length:
         width //= 2
-    if width == 1 and length == row_points(row):
+    if width == 1 and length == math.prod(f.count for f, _ in row):
         row, length = (), 1
     along = {f for f, _ in row}
     rest = tuple(f for f in over if f not in along)
@@ -139,8 +139,3 @@ def row_loop(
     if len(own) != 1 or own[0] in across[0].over or own[0] == loops[-1].fold or results < MANY_SUMS:
         return None
     return own[0]
-
-
-def row_points(row: Sequence[tuple[ir.Fold, int]]) -> int:
-    """The points of the loops along a row."""
-    return math.prod(f.count for f, _ in row)

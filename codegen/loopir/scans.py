@@ -98,13 +98,10 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
         if triangle is None or not triangle.starts_empty:
             continue
         rest = [*conditions[:k], *conditions[k + 1 :]]
-        if not any(_names(v, triangle.run) for v in (*rest, value)):
+        run = triangle.run.name
+        if not any(i.coefficient(run) for v in (*rest, value) for i in indices(v)):
             return _running(nest, triangle, rest, value)
     return nest
-
-
-def _names(value: ir.Value, dim: ir.Dim) -> bool:
-    return any(index.coefficient(dim.name) for index in indices(value))
 
 
 def _running(

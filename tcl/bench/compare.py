@@ -90,9 +90,7 @@ def compare(old: Report, new: Report, tolerance: float = TOLERANCE) -> Compariso
     changed = [name for name in names if _version(old, name) != _version(new, name)]
     both = [place for place in before if place in after]
     peers = [p for p in both if p[3] not in OURS and p[3] not in changed]
-    logs = [
-        sum(_log_mean(runs[p]) * sign for runs, sign in ((after, 1), (before, -1))) for p in peers
-    ]
+    logs = [_estimate(after[p], 0.0).mean - _estimate(before[p], 0.0).mean for p in peers]
     controls = len(logs) if len(logs) >= _FEW else 0
     machine = median(logs) if controls else 0.0
     spread = spread_of(logs) if controls else 0.0
@@ -154,10 +152,6 @@ def _estimate(runs: Sequence[Sequence[float]], prior: float) -> PairedComparison
     found = [middle([math.log(t) for t in samples]) for samples in runs]
     within = sum(error**2 for _, error in found) / len(found)
     return over_sessions([mean for mean, _ in found], within, prior)
-
-
-def _log_mean(runs: Sequence[Sequence[float]]) -> float:
-    return _estimate(runs, 0.0).mean
 
 
 def _holm(probabilities: Sequence[float]) -> list[bool]:

@@ -54,7 +54,7 @@ class Propagation:
 
     def terms(self, expr: c.Expr, seed: ast.Expr, conditions: Conditions = ()) -> Iterator[Term]:
         """What each read that is asked for gets, if ``expr`` has the gradient ``seed``."""
-        if not self._asked(expr):
+        if not any(self.active(read) for read in smooth_reads(expr, self.lets)):
             return
         if size_of(seed) > LARGEST:
             raise ArgumentError(
@@ -83,10 +83,6 @@ class Propagation:
                 yield from self._call(expr, seed, conditions)
             case _:
                 raise AssertionError("nothing is read")
-
-    def _asked(self, expr: c.Expr) -> bool:
-        """Whether ``expr`` depends smoothly on something that is asked for."""
-        return any(self.active(read) for read in smooth_reads(expr, self.lets))
 
     def _operation(self, expr: c.Binary, seed: ast.Expr, conditions: Conditions) -> Iterator[Term]:
         op, left, right = expr.op, expr.left, expr.right

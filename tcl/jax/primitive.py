@@ -284,10 +284,6 @@ def _eager(*inputs: Any, operation: Operation) -> Any:
         return operation.eager(*inputs)
 
 
-def _abstract(*inputs: Any, operation: Operation) -> list[Any]:
-    return operation.outputs(inputs)
-
-
 def _lower(context: Any, *operands: Any, operation: Operation) -> Any:
     return jax.ffi.ffi_lowering(operation.target(context.avals_in))(context, *operands)
 
@@ -315,7 +311,7 @@ def _batched(inputs: Sequence[Any], axes: Sequence[Any], *, operation: Operation
 
 
 primitive.def_impl(_eager)
-primitive.def_abstract_eval(_abstract)
+primitive.def_abstract_eval(lambda *inputs, operation: operation.outputs(inputs))
 mlir.register_lowering(primitive, _refuse)
 mlir.register_lowering(primitive, _lower, platform="cpu")
 batching.primitive_batchers[primitive] = _batched

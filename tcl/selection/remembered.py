@@ -24,10 +24,6 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 _log = logger("executors")
 
 
-def _default() -> Chosen:
-    return DEFAULT
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered(Choices):
     """Options that an adviser chooses, best first, or the one that it has chosen earlier."""
@@ -36,7 +32,7 @@ class Remembered(Choices):
     by: Adviser
     now: bool = False
     """Whether it has just been asked, so that what is made is to be remembered."""
-    instead: Callable[[], Chosen] = field(default=_default, compare=False)
+    instead: Callable[[], Chosen] = field(default=lambda: DEFAULT, compare=False)
 
     def otherwise(self) -> Chosen:
         return self.instead()

@@ -48,10 +48,6 @@ def _option_feature(option: str, d: DescribedNest) -> Floats:
     return d.loops.told[option]
 
 
-def _reads(d: DescribedNest) -> list[int]:
-    return list(range(len(d.loops.subject.reads)))
-
-
 def _share_in_order(d: DescribedNest) -> Floats:
     """The share of operands that the lanes read one after the other, or all of which read one."""
     loops, found = d.loops, np.zeros(d.loops.count)
@@ -153,9 +149,8 @@ def _footprint(d: DescribedNest, level: int) -> Floats:
 def _widest_panel(d: DescribedNest) -> Floats:
     """Bytes of the largest operand that is copied, of what is touched inside of a tile."""
     found = np.zeros(d.loops.count)
-    for k in _reads(d):
-        itemsize = d.loops.subject.reads[k].access.itemsize
-        size = d.loops.touched[k][0][d.loops.rank] * itemsize
+    for k, read in enumerate(d.loops.subject.reads):
+        size = d.loops.touched[k][0][d.loops.rank] * read.access.itemsize
         found = np.maximum(found, np.where(d.loops.stage[:, k] >= 0, size, 0.0))
     return found
 

@@ -132,7 +132,7 @@ class CudaLauncher:
         scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
         self.arguments = len(module.tensors) - len(scratch)
         """Inputs and outputs."""
-        self.room = tuple(map(_size_in_bytes, scratch))
+        self.room = tuple(-(-t.layout.bytes // _APART) * _APART for t in scratch)
         """Bytes of each scratch tensor."""
         places = zip(range(self.arguments, len(module.tensors)), scratch, self.room, strict=True)
         zeroed = {slot: size for slot, tensor, size in places if tensor.zeroed}
@@ -188,7 +188,3 @@ class CudaLauncher:
             for slot, address in enumerate(addresses):
                 frame.addresses[slot] = address
             self.launch(frame, stream, allocate, wait)
-
-
-def _size_in_bytes(tensor: ir.Tensor) -> int:
-    return -(-tensor.layout.bytes // _APART) * _APART

@@ -52,7 +52,8 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
         return None
     target = _moved(a.target, names)
     value = renamed(a.value, names)
-    if target != b.target or any(ref.tensor == target.tensor for ref in _reads(b)):
+    read = {load.ref.tensor for v in values_of(b) for load in loads(v)}
+    if target != b.target or target.tensor in read:
         return None
     return value if all(r == target for r in _reads_of(value, {target.tensor})) else None
 
@@ -94,16 +95,13 @@ def ends(
     steps: list[ir.Statement] = []
     known: dict[ir.TensorRef, ir.Value] = {}
     last: dict[str, ir.Store] = {}
-
-    def from_register(load: ir.Load) -> ir.Value:
-        return known.get(load.ref, load)
-
     for name, store in zip(names, made, strict=True):
         known[store.ref] = ir.Variable(name, store.value.type)
         last[store.ref.tensor] = replace(store, value=known[store.ref])
         steps.append(ir.Let(name, store.value))
     for each in epilogues:
-        steps.append(ir.Let(each.variable.name, rewritten(each.value, from_register)))
+        value = rewritten(each.value, lambda load: known.get(load.ref, load))
+        steps.append(ir.Let(each.variable.name, value))
         known[each.target] = each.variable
         last[each.target.tensor] = ir.Store(each.target, each.variable, each.streamed)
     return (*steps, *last.values())
@@ -163,10 +161,6 @@ def _moved(ref: ir.TensorRef, names: Mapping[str, str]) -> ir.TensorRef:
     moved = renamed(ir.Load(ref, FLOAT32, total=True), names)
     assert isinstance(moved, ir.Load)
     return moved.ref
-
-
-def _reads(point: ir.Point) -> Iterator[ir.TensorRef]:
-    return (load.ref for value in values_of(point) for load in loads(value))
 
 
 def _reads_of(value: ir.Value, tensors: Container[str]) -> list[ir.TensorRef]:
