@@ -9,8 +9,7 @@ from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.html import notebook
-from tcl.html.markup import Markup, join, table, table_row, tag
+from tcl.html.markup import Markup, join, shown, table, table_row, tag
 
 _WORDS = {
     "comment": r"#[^\n]*",
@@ -31,12 +30,12 @@ def highlighted(text: str) -> Markup:
 
 
 def text_html(source: str, definitions: Iterable[CheckedDef]) -> str:
-    return notebook.shown(highlighted(source.strip("\n")), map(_arguments, definitions))
+    return shown(highlighted(source.strip("\n")), map(_arguments, definitions))
 
 
 def def_html(source: str, definition: CheckedDef) -> str:
     tree = next(d for d in parse(source).defs if d.name == definition.name)
-    return notebook.shown(highlighted(to_text(tree)), _arguments(definition))
+    return shown(highlighted(to_text(tree)), _arguments(definition))
 
 
 def _arguments(definition: CheckedDef) -> Markup:

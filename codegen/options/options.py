@@ -20,9 +20,9 @@ from tcl.common.lazy import Lazy
 from tcl.common.shown import kind_of, shown
 
 if TYPE_CHECKING:
-    from tcl.html import markup, notebook
+    from tcl.html import markup
 else:
-    markup, notebook = Lazy("tcl.html.markup"), Lazy("tcl.html.notebook")
+    markup = Lazy("tcl.html.markup")
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
@@ -177,7 +177,7 @@ class MappingOptions(OptionMethods):
         return ".".join(calls)
 
     def _repr_html_(self) -> str:
-        return notebook.shown(self._html_table_())
+        return markup.shown(self._html_table_())
 
     def _html_table_(self) -> markup.Markup:
         """The choices made, as a table. Those of a nest to do without something share a row."""

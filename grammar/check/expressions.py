@@ -13,7 +13,7 @@ from typing import assert_never
 
 from tcl.common.closest import closest_few
 from tcl.common.dataclass import dataclass
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.scope import DefScope, recurrence

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from tcl.common.closest import closest
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.grammar.check import literals
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.expressions import ExprChecker

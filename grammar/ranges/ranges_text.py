@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.grammar.ranges.sized import Limit, SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.source import Source

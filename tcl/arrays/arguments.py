@@ -11,7 +11,7 @@ import numpy as np
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef, Tensor

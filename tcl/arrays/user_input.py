@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
 from tcl.common.files import read_text
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
 from tcl.grammar.tree.checked import CheckedDef
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import shown
 from tcl.tuner.measure.correctness import EPSILON, Array, Expected
 

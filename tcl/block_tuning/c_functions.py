@@ -27,8 +27,7 @@ from tcl.codegen.cpu.llvm.chunked import Word
 from tcl.codegen.cpu.run.chunked import ChunkedCall, word_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError
-from tcl.common.number_format import duration
-from tcl.common.plural import plural
+from tcl.common.number_format import duration, plural
 from tcl.common.shown import kind_of, shown
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import Others

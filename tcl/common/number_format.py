@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import sys
 
-from tcl.common.plural import plural as plural
+
+def plural(number: int, what: str) -> str:
+    """1 key, 2 keys; ``what`` is one of them."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 

@@ -6,8 +6,7 @@ import sys
 import warnings
 from collections.abc import Hashable
 
-from tcl.common.errors import TclWarning
-from tcl.common.tracebacks import is_ours
+from tcl.common.errors import TclWarning, is_ours
 
 _told: set[Hashable] = set()
 

@@ -15,7 +15,7 @@ from tcl.arrays.tracing import check_traced, opaque
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
 from tcl.einsums.notation import (
     ELLIPSIS,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
 
 Labels: TypeAlias = tuple[str, ...]

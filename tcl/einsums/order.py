@@ -11,7 +11,7 @@ import numpy as np
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import shown
 from tcl.einsums.notation import Indexed, Labels, Term
 

@@ -31,7 +31,7 @@ from dataclasses import replace
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.executors.dispatch import Kernels, Settings
 from tcl.gradients.grad import gradient_text, prefix_of
 from tcl.grammar.tree.checked import CheckedDef, Tensor

@@ -30,7 +30,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.native import NO_MEMORY, NativeEntry
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.executors.calls import contiguous, results_class
 from tcl.grammar.tree.checked import Tensor
 

@@ -11,7 +11,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.gradients.grad import NoGradientError, gradient_text, prefix_of
 from tcl.grammar.check.definitions import check
 

@@ -14,7 +14,7 @@ from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.common.shown import kind_of
 from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.torch.gradients import recorded

@@ -9,7 +9,7 @@ import re
 from dataclasses import asdict, replace
 
 from tcl.common.dataclass import dataclass
-from tcl.common.plural import plural
+from tcl.common.number_format import plural
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.tuner.cache.fingerprint import FIELDS, fields, split_threads
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Generic
 
 from tcl.common.number_format import duration, plural, ratio_text
-from tcl.html import notebook
 from tcl.html.charts import ChartDot, ChartLine, Ticks, times_chart
-from tcl.html.markup import Markup, table, table_row
+from tcl.html.markup import Markup, shown, table, table_row
 from tcl.tuner.measure.backend import OptionsT
 from tcl.tuner.run.events import Candidate, Decision
 
@@ -65,7 +64,7 @@ class TuningResult(Generic[OptionsT]):
         rows.append(table_row("candidates", f"{len(self.history)}: {told}" if told else "none"))
         took = f"{self.seconds:.0f} s, ended early" if self.interrupted else f"{self.seconds:.0f} s"
         rows.append(table_row("took", took))
-        return notebook.shown(
+        return shown(
             table((), rows),
             options,
             _curve(self.decision, self.history) if self.history else None,

@@ -1,16 +1,21 @@
-"""Object code → functions of this process."""
+"""Object code → functions of this process; and code that is the same for all kernels, which is
+compiled once on a machine, and kept."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import new_machine
+from tcl.codegen.cpu.object_code.ingredients import versions
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CompileError
@@ -85,3 +90,24 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def load_kept(text: str, symbols: Sequence[str]) -> LoadedCode:
+    """A module of LLVM IR in this process, with variables of its own; compiled if that was not
+    kept. Raises ``CompileError`` if that, or loading it, fails."""
+    device = host_cpu()
+    made_of = repr((text, device.name, device.features, versions()))
+    digest = hashlib.sha256(made_of.encode()).hexdigest()
+    store = FolderStore()
+    kept = store.get(digest, KernelCode)
+    if kept is not None:
+        try:
+            return LoadedCode(kept.object_code, symbols)
+        except CompileError:
+            pass
+    from tcl.codegen.cpu.object_code.compile import compile_object
+
+    code = compile_object(text, device)
+    loaded = LoadedCode(code, symbols)
+    store.put(digest, KernelCode(code))
+    return loaded

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.llvm.chunked import ARGUMENTS, Word, chunked
-from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
+from tcl.codegen.cpu.object_code.load import load_kept
 from tcl.codegen.cpu.run.launch import LONG, Launcher
 
 

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tcl.codegen.cpu.object_code.kept import load_kept
-from tcl.codegen.cpu.object_code.load import LoadedCode
+from tcl.codegen.cpu.object_code.load import LoadedCode, load_kept
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import CompileError
 

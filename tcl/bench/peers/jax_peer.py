@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -46,9 +47,8 @@ class _Jax(PeerLibrary):
         return self.form(lambda: jax.block_until_ready(compiled(**arrays)))
 
 
-def make(threads: int) -> _Jax:
-    """The contender. It takes as many threads as the process has cores."""
-    return _Jax(forms, threads)
+make = partial(_Jax, forms)
+"""It takes as many threads as the process has cores."""
 
 
 add_shared(forms, "matmul")

@@ -75,8 +75,7 @@ def _declared(array: Array) -> str:
     return f"{_TYPES.get(name, name)}[{', '.join(map(str, array.shape))}]"
 
 
-def make(threads: int) -> _OnnxRuntime:
-    return _OnnxRuntime(forms, threads)
+make = partial(_OnnxRuntime, forms)
 
 
 def body(*entries: str, name: str, text: str) -> None:

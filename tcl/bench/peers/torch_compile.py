@@ -76,8 +76,7 @@ class _Compiled(Torch):
         return self.form(run)
 
 
-def make(threads: int) -> Torch:
-    return _Compiled(plain, threads)
+make = partial(_Compiled, plain)
 
 
 add_shared(plain, "mm")

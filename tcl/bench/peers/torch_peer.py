@@ -48,8 +48,7 @@ class Torch(PeerLibrary):
         return np.asarray(plain)
 
 
-def make(threads: int) -> Torch:
-    return Torch(forms, threads)
+make = partial(Torch, forms)
 
 
 form("matmul", name="mm")(
