@@ -12,8 +12,9 @@ from pathlib import Path
 from cpu_kernels import Array, poisoned
 from value_cases import Case
 
-from tcl.codegen.cuda.cpp.types import c_type, memory_type
-from tcl.codegen.cuda.emit import values
+from tcl.codegen.cuda.cpp.types import c_type, from_memory, identity_text, memory_type, to_memory
+from tcl.codegen.cuda.emit.values import Expressions
+from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.grammar.syntax.types import ScalarType
@@ -88,9 +89,9 @@ __device__ unsigned short float_to_half(float x)
 """
 
 
-def expressions() -> values.Expressions:
+def expressions() -> Expressions:
     """Whose loads read ``p[k][i]`` style pointers named as the tensors, at the one index ``i``."""
-    return values.Expressions(_index, _load, lambda v: v.name, _no_combined)
+    return Expressions(_index, _load, lambda v: v.name, _no_combined)
 
 
 def _index(index: ir.Affine, t: ScalarType) -> str:
@@ -102,7 +103,7 @@ def _index(index: ir.Affine, t: ScalarType) -> str:
 def _load(load: ir.Load) -> str:
     (subscript,) = load.ref.subscripts
     assert isinstance(subscript, ir.Affine)
-    return values.from_memory(f"{load.ref.tensor}[i]", load.type)
+    return from_memory(f"{load.ref.tensor}[i]", load.type)
 
 
 def _no_combined(value: ir.Combined) -> str:
@@ -127,10 +128,10 @@ def _source(cases: Sequence[Case], kind: str) -> str:
         for nest in program.nests
     ]
     body = "\n".join(functions)
-    return f"{values.prelude(writer.used | values.helpers_in(body))}\n{body}"
+    return f"{prelude(writer.used | helpers_in(body))}\n{body}"
 
 
-def _function(head: str, program: ir.Program, nest: ir.Nest, writer: values.Expressions) -> str:
+def _function(head: str, program: ir.Program, nest: ir.Nest, writer: Expressions) -> str:
     point = nest.point
     (dim,) = nest.dims
     loop = f"for (int i = {dim.first}; i < {dim.first + dim.extent}; ++i)"
@@ -142,10 +143,10 @@ def _function(head: str, program: ir.Program, nest: ir.Nest, writer: values.Expr
         stored = writer.stored(point.value, point.type)
         lines += [f"        {point.target.tensor}[i] = {stored};", "    }", "}"]
     else:
-        start = values.identity_text(point.op, point.type)
+        start = identity_text(point.op, point.type)
         step = writer.accumulate(point.op, "total", point.value, point.type)
         lines = [f"    {c_type(point.type)} total = {start};", f"    {loop} {step}"]
-        lines += [f"    *{point.target.tensor} = {values.to_memory('total', point.type)};", "}"]
+        lines += [f"    *{point.target.tensor} = {to_memory('total', point.type)};", "}"]
     pointers = [
         f"    {element}* {tensor.name} = ({element}*)tensors[{k}];"
         for k, tensor in enumerate(program.tensors)

@@ -11,35 +11,19 @@ from typing import assert_never
 
 from tcl.codegen.cuda.cpp import arith, pieces
 from tcl.codegen.cuda.cpp.arith import as_single, bare, bits_of, builtin, cast, is_rounded
-from tcl.codegen.cuda.cpp.pieces import Piece, wrapped
+from tcl.codegen.cuda.cpp.pieces import Piece
 from tcl.codegen.cuda.cpp.types import (
     c_type,
     constant,
-    from_memory,
-    identity_text,
     is_half,
-    memory_type,
     to_memory,
 )
-from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
+from tcl.codegen.cuda.prelude.prelude import helpers_in
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import children
 from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import ScalarType
-
-__all__ = [
-    "Expressions",
-    "c_type",
-    "constant",
-    "from_memory",
-    "helpers_in",
-    "identity_text",
-    "memory_type",
-    "prelude",
-    "to_memory",
-    "wrapped",
-]
 
 
 class Expressions:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from cuda_values import expressions
 
-from tcl.codegen.cuda.cpp.pieces import Binds, written
-from tcl.codegen.cuda.emit import values
+from tcl.codegen.cuda.cpp.pieces import Binds, wrapped, written
 from tcl.codegen.cuda.emit.names import RESERVED
+from tcl.codegen.cuda.emit.values import Expressions
+from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.grammar.syntax.types import (
     BOOL,
@@ -82,7 +83,7 @@ TEXTS: list[tuple[ir.Value, str]] = [
 def test_text(value: ir.Value, text: str) -> None:
     writer = expressions()
     assert writer.text(value) == text
-    assert writer.used == values.helpers_in(text)
+    assert writer.used == helpers_in(text)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,7 @@ def test_stored_16_bit_values_are_rounded_once() -> None:
 def test_what_is_read_may_be_wider_than_its_type() -> None:
     """A panel of float32 holds products of float16 values, which a cast still has to round."""
     read = ir.Load(ir.TensorRef("p", (ir.Affine(),)), FLOAT16, total=True)
-    writer = values.Expressions(
-        lambda index, t: "i", lambda load: "p[i]", lambda v: v.name, lambda c: "c"
-    )
+    writer = Expressions(lambda index, t: "i", lambda load: "p[i]", lambda v: v.name, lambda c: "c")
     assert writer.text(ir.Cast(read, FLOAT16)) == "round_to_half(p[i])"
     assert writer.stored(read, FLOAT16) == "float_to_half(p[i])"
 
@@ -134,10 +133,10 @@ def test_long_statements_are_broken() -> None:
     for _ in range(50):
         value = op("+", value, op("*", B, C))
     text = f"t = {expressions().text(value)};"
-    lines = values.wrapped(text, "    ").splitlines()
+    lines = wrapped(text, "    ").splitlines()
     assert len(lines) > 3 and max(map(len, lines)) <= 100
     assert " ".join(line.strip() for line in lines) == text
-    assert values.wrapped("t = a;", "  ") == "  t = a;"
+    assert wrapped("t = a;", "  ") == "  t = a;"
 
 
 def test_merged_texts() -> None:
@@ -181,10 +180,10 @@ def test_deep_values_need_no_recursion() -> None:
 
 
 def test_the_prelude_holds_what_is_used_and_no_more() -> None:
-    text = values.prelude({"round_to_half"})
-    assert values.helpers_in(text) == {"half_to_float", "float_to_half", "round_to_half"}
+    text = prelude({"round_to_half"})
+    assert helpers_in(text) == {"half_to_float", "float_to_half", "round_to_half"}
     assert text.index("float_to_half(float x)") < text.index("round_to_half(float x)")
-    assert values.prelude(()) == ""
+    assert prelude(()) == ""
 
 
 def test_reserved_names() -> None:

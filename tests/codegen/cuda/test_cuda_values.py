@@ -11,8 +11,8 @@ import pytest
 from cpu_kernels import Array
 from value_cases import Key, all_cases, check_outputs
 
-from tcl.codegen.cuda.emit import values
-from tcl.codegen.cuda.prelude.prelude import HELPERS
+from tcl.codegen.cuda.cpp.types import constant
+from tcl.codegen.cuda.prelude.prelude import HELPERS, helpers_in
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64
 
 needs_compiler = pytest.mark.skipif(not cuda_values.COMPILER, reason="no C++ compiler (g++)")
@@ -62,7 +62,7 @@ def test_every_helper_compiles_for_gpus(architecture: str) -> None:
         if kind in ("casts", "rounded", "special", "mixed") or (
             kind == "operators" and rest[0] in few
         ):
-            used = values.helpers_in(cuda_values.kernels([case]))
+            used = helpers_in(cuda_values.kernels([case]))
             if architecture == "compute_75" or not used <= seen:
                 cases.append(case)
             seen |= used
@@ -77,8 +77,8 @@ def test_constants_are_exact() -> None:
     singles = rng.integers(0, 2**32, 300, np.uint32).view(np.float32)
     doubles = rng.integers(0, 2**64, 300, np.uint64).view(np.float64)
     singles, doubles = singles[np.isfinite(singles)], doubles[np.isfinite(doubles)]
-    lines = [f"p[{k}] = {values.constant(float(x), FLOAT32)};" for k, x in enumerate(singles)]
-    lines += [f"q[{k}] = {values.constant(float(x), FLOAT64)};" for k, x in enumerate(doubles)]
+    lines = [f"p[{k}] = {constant(float(x), FLOAT32)};" for k, x in enumerate(singles)]
+    lines += [f"q[{k}] = {constant(float(x), FLOAT64)};" for k, x in enumerate(doubles)]
     head = 'extern "C" __global__ void f(float* p, double* q)'
     ptx = compiled(f"{head} {{ {' '.join(lines)} }}", "compute_75")
     found = {int(x) for x in re.findall(r"mov\.[bu](?:32|64) \S+ (-?\d+);", str(ptx))}
