@@ -13,7 +13,7 @@ from cpu_kernels import Array, poisoned
 from value_cases import Case
 
 from tcl.codegen.cuda.cpp.types import c_type, from_memory, identity_text, memory_type, to_memory
-from tcl.codegen.cuda.emit.values import Expressions
+from tcl.codegen.cuda.emit.writer import Expressions
 from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, suffix
-from tcl.codegen.cpu.math import float32, float32_wide, float64, float64_angles, trigonometric
+from tcl.codegen.cpu.math import float32, float32_wide, float64, trigonometric
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import call_formula
 
@@ -44,7 +44,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **trigonometric.FORMULAS,
         **float32_wide.FORMULAS,
     },
-    "double": {**float64.FORMULAS, **float64_angles.FORMULAS},
+    "double": float64.FORMULAS,
 }
 """LLVM type → name of the built-in → its formula."""
 _SHORT = 60

@@ -7,7 +7,7 @@ from cuda_values import expressions
 
 from tcl.codegen.cuda.cpp.pieces import Binds, wrapped, written
 from tcl.codegen.cuda.emit.names import RESERVED
-from tcl.codegen.cuda.emit.values import Expressions
+from tcl.codegen.cuda.emit.writer import Expressions
 from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.grammar.syntax.types import (
