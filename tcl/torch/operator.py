@@ -18,9 +18,9 @@ from tcl.common.number_format import plural
 from tcl.common.shown import kind_of
 from tcl.executors.dispatch import Kernels, OptionsLike, Settings
 from tcl.torch.gradients import recorded
+from tcl.torch.kernels import check_input, check_inputs, number_as_tensor
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures
-from tcl.torch.tensors import check_input, check_inputs, number_as_tensor
 
 
 def op(

@@ -28,9 +28,8 @@ from tcl.common.forks import free_lock
 from tcl.executors.dispatch import Kernels, Settings, check_functional, settled_options
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.torch.kernels import CpuKernels, CudaKernels
+from tcl.torch.kernels import CpuKernels, CudaKernels, new_outputs, sized_for, torch_dtype
 from tcl.torch.stub import implement, made_stub
-from tcl.torch.tensors import new_outputs, sized_for, torch_dtype
 
 NAMESPACE = "tcl"
 """Operators are ``torch.ops.tcl.NAME``."""
