@@ -491,6 +491,17 @@ def test_chunks_do_not_keep_rows_from_sharing_what_they_read(
         assert not size or size >= (found.register or ())[program.nests[0].dims.index(dim)]
 
 
+def test_chunks_of_few_sums_do_not_tear_the_rows_that_are_made_of_them() -> None:
+    """Columns one by one would read and write each line of X and O for each of its elements."""
+    text = (
+        "int32(N) B, float(N, D) X) -> (float(50, D) V, O) { V(B(n), d) +=! X(n, d) * X(n, d)\n"
+        "O(n, d) = X(n, d) * rsqrt(V(B(n), d) + 1e-5) }"
+    )
+    program = lower(sized(text, (6007,), (6007, 13)))
+    found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options["s1"]
+    assert not found.chunk and found.vectorize == (1, 16)
+
+
 def test_rows_that_one_vector_would_hold_are_done_in_two_halves() -> None:
     """Fewer vectors lie in two lines then; where vectors are whole, nothing is gained."""
     text = """double(N, K) D, double(N, K) X) -> (Y) {

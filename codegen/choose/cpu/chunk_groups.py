@@ -168,16 +168,20 @@ class ChunkGroup:
 
     def _lost_reuse(self, program: ir.Program, device: CpuProfile) -> float:
         """Cycles that chunks of fewer points than a register tile add to nests that read operands
-        again: what rows of the tile would share is loaded and computed for each chunk."""
+        again, whose rows share what is then loaded and computed for each chunk, and to those that
+        reduce nothing, whose rows of memory chunks of columns tear."""
         sizes, lost = self.chunk(program, device), 0.0
+        most = max(n.points for n in self.nests)
         for position, nest in enumerate(self.nests):
-            if nest.sequential or not reuses(nest):
+            counts = reuses(nest) if nest.reduces else nest.points * _HEAVY >= most
+            if nest.sequential or not counts:
                 continue
             whole = fastest_way(program, nest, device)
             if not isinstance(whole, TileChoice):
                 continue
             cut = {dims[position]: n for dims, n in zip(self.shared, sizes, strict=True)}
-            if any(n < min(whole.unit(d), nest.dim(d).extent) for d, n in cut.items()):
+            shorter = [d for d, n in cut.items() if n < min(whole.unit(d), nest.dim(d).extent)]
+            if whole.lane in shorter or (shorter and nest.reduces):
                 dims = tuple(replace(d, extent=cut.get(d.name, d.extent)) for d in nest.dims)
                 part = fastest(program, replace(nest, dims=dims), device)
                 lost += max(0.0, part.cycles * self.count(sizes) - whole.cycles)
