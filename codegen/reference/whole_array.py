@@ -383,7 +383,7 @@ def nudged(x: Array, by: Array, off: Array, seed: Array) -> Array:
     """``numbers.nudged`` of arrays; ``seed`` is one number."""
     if not seed.any():
         return x
-    digits = np.ascontiguousarray(x).view(np.int64) & np.int64((1 << 52) - 1)
+    digits = np.asarray(x, order="C").view(np.int64) & np.int64((1 << 52) - 1)
     drawn = np.copysign(1.0 + digits * 2.0**-52, x) * np.abs(seed)
     drawn -= np.floor(drawn)
     low = drawn < 0.5

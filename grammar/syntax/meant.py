@@ -135,6 +135,9 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "sign sgn signum": "write (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); where x is never 0, "
         "copysign(1, x)",
         "gelu": "write x * normcdf(x)",
+        "isnan": "write x != x",
+        "isinf": "write fabs(x) == -log(0.0)",
+        "isfinite": "write x - x == 0",
         "softplus": "write fmax(x, 0) + log1p(exp(-fabs(x)))",
     },
     Section.OPERATORS: {

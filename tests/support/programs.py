@@ -437,6 +437,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «sign»(b(i))", "there is no sign; write (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); where"),
     ("O(i) = «int»(b(i))", "there is no type 'int'; write int32"),
     ("O(i) = «abs»(b(i))", "there is no abs; write fabs(x) for floats"),
+    ("O(i) = «isnan»(b(i)) ? 0 : 1", "there is no isnan; write x != x"),
     ("O(i) = «argmin»(b(i))", "min=! (A(i, j) == Best(i)) ? j : A.1"),
     ("O(i) = b(i) > 0 ? b(i) : «inf»", "there is no inf; -log(0.0) is infinity, log(0.0) minus"),
     ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'"),
