@@ -1,7 +1,5 @@
 """Chebyshev coefficients, computed with mpmath at 50 digits for this project."""
 
-from __future__ import annotations
-
 # A table is read row by row, not number by number.
 # fmt: off
 

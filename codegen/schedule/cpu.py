@@ -19,7 +19,6 @@ from tcl.codegen.choose.scatters import CPU
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
-from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Pass, RefusedError, Trials
@@ -69,14 +68,6 @@ def schedule(
 ) -> ir.Built:
     """The kernels for these options, as of ``plan``."""
     return plan(sized, options, device, layouts, all_threads=all_threads).scheduled()
-
-
-def stages(
-    sized: SizedDef, options: MappingOptions, device: CpuProfile, *, all_threads: bool = True
-) -> Iterator[tuple[str, ir.Program | ir.Built]]:
-    """(name, program) after lowering, merging, and each of the passes, each verified."""
-    made = plan(sized, options, device, all_threads=all_threads)
-    return made.stages((("lower", lower(sized, cpu_layouts(sized))), ("merge", made.program)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,16 +108,6 @@ def schedule(
     return plan(sized, options, profile, layouts).scheduled()
 
 
-def stages(
-    sized: SizedDef, options: MappingOptions, profile: GpuProfile
-) -> Iterator[tuple[str, ir.Program | ir.Built]]:
-    """(name, program) after lowering, merging, splitting, and each of the passes, each verified."""
-    made = plan(sized, options, profile)
-    program = lower(sized, gpu_layouts(sized))
-    whole = merged(program) if options.merges else program
-    return made.stages((("lower", program), ("merge", whole), ("split", made.program)))
-
-
 @dataclass(frozen=True, slots=True)
 class GpuPlan(Plan[GpuProfile]):
     """As ``Plan``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -149,18 +149,6 @@ class Plan(ABC, Generic[Target]):
             return built
 
         return with_room(made)
-
-    def stages(
-        self, before: Iterable[tuple[str, ir.Program]]
-    ) -> Iterator[tuple[str, ir.Program | ir.Built]]:
-        """(name, program) of the stages ``before`` the passes, after each of them, and as kernels,
-        each verified."""
-        for name, program in (*before, *self.applied()):
-            verify(program)
-            yield name, program
-        built = self.build(program)
-        verify(built)
-        yield "build", built
 
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan[Any])

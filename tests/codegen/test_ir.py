@@ -13,7 +13,7 @@ from comparing import sized_of as sized_program
 from cpu_kernels import random_options
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interpreted_stages import check_stages
+from interpreted_stages import check_stages, stages
 from loopir_interpreter import interpret
 from nests import sized as sized_of
 from strategies import random_program
@@ -27,7 +27,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
-from tcl.codegen.schedule.cpu import schedule, stages
+from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.syntax.types import FLOAT32, INT32
 

@@ -25,7 +25,7 @@ from cuda_checks import (
     work_of_text,
 )
 from cuda_options import random_gpu_options
-from interpreted_stages import check_stages
+from interpreted_stages import check_stages, stages
 from matrix_unit import EMULATING, random_array, text_of
 from nests import WIDE
 from strategies import random_program
@@ -39,7 +39,6 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import roundings
-from tcl.codegen.schedule.cpu import stages
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 from comparing import check_cpu, check_interpreted
+from interpreted_stages import stages
 from nests import sized
 from sampling import swept
 
@@ -18,7 +19,7 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule, stages
+from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.grammar.syntax.types import FLOAT32
 from tcl.tuner.space.cpu.mapping import MappingSpace

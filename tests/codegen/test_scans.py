@@ -23,6 +23,7 @@ from cpu_kernels import (
 )
 from cuda_checks import case_of, check_cases, work_of_text
 from cuda_options import random_gpu_options
+from interpreted_stages import stages
 from loopir_interpreter import interpret
 from sampling import swept
 from triangles import Triangle, random_triangle
@@ -37,7 +38,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import branches, statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule import cpu, gpu
+from tcl.codegen.schedule import cpu
 from tcl.common.errors import OptionsError
 from tcl.selection.best_options import DEFAULT
 
@@ -88,12 +89,12 @@ def test_stages(part: int) -> None:
         sized = sized_of(each.text, *each.inputs)
         names = [t.name for t in sized.checked.inputs]
         of_all = (
-            cpu.stages(sized, DEFAULT, host_cpu()),
-            cpu.stages(sized, random_options(rng, sized), host_cpu()),
-            gpu.stages(sized, DEFAULT, H200),
+            stages(sized, DEFAULT, host_cpu()),
+            stages(sized, random_options(rng, sized), host_cpu()),
+            stages(sized, DEFAULT, H200),
         )
-        for stages in of_all:
-            for stage, program in stages:
+        for found in of_all:
+            for stage, program in found:
                 made = np.full(sized.shapes["O"], 7).astype(
                     numpy_dtype(sized.checked.outputs[0].type)
                 )

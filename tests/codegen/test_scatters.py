@@ -22,6 +22,7 @@ from cuda_checks import (
     why_not,
     work_of_text,
 )
+from interpreted_stages import stages
 from loopir_interpreter import interpret
 from sampling import sampled, swept
 from scatters import OPERATORS, Scattered, random_scatter
@@ -36,7 +37,7 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import whole_array
-from tcl.codegen.schedule.cpu import schedule, stages
+from tcl.codegen.schedule.cpu import schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import SCALAR_TYPES

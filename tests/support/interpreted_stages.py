@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import mpmath as mp
@@ -12,10 +12,47 @@ from cpu_kernels import poisoned
 from loopir_interpreter import interpret
 from program_builder import Program
 
+from tcl.codegen.compiler import Device
+from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.collapse import merged
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
+from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
+from tcl.codegen.loopir.verify import verify
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule.cpu import plan as plan_for_cpu
+from tcl.codegen.schedule.gpu import plan as plan_for_gpu
+from tcl.codegen.schedule.plan import Plan
 from tcl.grammar.ranges.sized import SizedDef
+
+
+def stages(
+    sized: SizedDef, options: MappingOptions, device: Device, *, all_threads: bool = True
+) -> Iterator[tuple[str, ir.Program | ir.Built]]:
+    """(name, program) after lowering, merging, splitting on a GPU, and each of the passes, and as
+    kernels, each verified."""
+    gpu = isinstance(device, GpuProfile)
+    program = lower(sized, gpu_layouts(sized) if gpu else cpu_layouts(sized))
+    yield from _verified("lower", program)
+    if isinstance(device, GpuProfile):
+        yield from _verified("merge", merged(program) if options.merges else program)
+        made: Plan[Any] = plan_for_gpu(sized, options, device)
+        yield from _verified("split", made.program)
+    else:
+        made = plan_for_cpu(sized, options, device, all_threads=all_threads)
+        yield from _verified("merge", made.program)
+    for name, program in made.applied():
+        yield from _verified(name, program)
+    yield from _verified("build", made.build(program))
+
+
+def _verified(
+    name: str, program: ir.Program | ir.Built
+) -> Iterator[tuple[str, ir.Program | ir.Built]]:
+    verify(program)
+    yield name, program
 
 
 def check_stages(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from interpreted_stages import stages
 from nests import sized
 
 from tcl.codegen.cpu.emit.emit import emit_program
@@ -17,7 +18,7 @@ from tcl.codegen.options.knobs import loop_orders, tile_sizes
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
-from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace

@@ -4,8 +4,6 @@ Minimax polynomials of the relative error of the function named, found by the Re
 220-bit arithmetic and rounded. The constant term comes first.
 """
 
-from __future__ import annotations
-
 # A table is read row by row, not number by number.
 # fmt: off
 

@@ -1,7 +1,5 @@
 """Coefficients of the Bessel functions, computed with mpmath at 60 digits for this project."""
 
-from __future__ import annotations
-
 # A table is read row by row, not number by number.
 # fmt: off
 

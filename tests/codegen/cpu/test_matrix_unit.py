@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from comparing import check_cpu, check_equal, expected_of, outputs_of
 from cpu_kernels import fenced, fenced_copy, sized_of
+from interpreted_stages import stages
 from loopir_interpreter import interpret
 from matrix_unit import (
     EMULATING,
@@ -31,7 +32,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import plan, schedule, stages
+from tcl.codegen.schedule.cpu import plan, schedule
 from tcl.common.errors import OptionsError
 
 MATMUL = text_of("plain", ("int8", "int8"))

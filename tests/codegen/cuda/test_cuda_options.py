@@ -14,7 +14,7 @@ from comparing import sized_of as sized_of_program
 from cuda_checks import example_sizes as sizes_of
 from cuda_checks import points_of
 from cuda_options import random_gpu_options
-from interpreted_stages import check_stages
+from interpreted_stages import check_stages, stages
 from nests import sized as sized_of
 from sampling import swept
 from strategies import random_program
@@ -26,7 +26,7 @@ from tcl.codegen.devices.gpu import H200, T4
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule as schedule_cpu
-from tcl.codegen.schedule.gpu import schedule, stages
+from tcl.codegen.schedule.gpu import schedule
 from tcl.common.errors import NoNestError, OptionsError
 from tcl.grammar.check.definitions import check
 
