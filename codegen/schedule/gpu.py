@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.presets import GpuPreset, begins_stretch
-from tcl.codegen.choose.gpu.scatter_loops import with_loops
 from tcl.codegen.choose.scatters import GPU
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -26,6 +25,7 @@ from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
+from tcl.codegen.passes.scatter import side_by_side
 from tcl.codegen.passes.split import Split, is_whole
 from tcl.codegen.schedule.parts import split_nest, with_parts, with_scatters
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
@@ -133,7 +133,7 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
     nests = asked_for(program, options, "GPU")
     for nest in program.nests:
         _refuse(nest, nests[nest.name].options)
-    program, nests = with_parts(*with_scatters(program, nests, GPU, with_loops))
+    program, nests = with_parts(*with_scatters(program, nests, GPU, _scatter_loops))
     preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
     chosen: dict[str, NestOptions] = {}
     first = 0
@@ -206,3 +206,29 @@ def _possible(
             kept = (-1 if r else n for n, r in zip(levels, reasons, strict=False))
             found[name] = nest.without("stage", next(filter(None, reasons)), tuple(kept))
     return found
+
+
+_THREADS = 128
+"""Of a block of a scatter."""
+
+
+def _scatter_loops(program: ir.Program, nest: ir.Nest) -> ir.Nest:
+    """A scatter that has been taken apart, with its loops: blocks and their threads over results,
+    in each of which all points of reductions come in order. Each thread has results, or a copy, of
+    its own, so that nothing is updated by two of them."""
+    results = [d for d in nest.dims if not d.reduction]
+    target = nest.point.target
+    layout = program.tensor(target.tensor).layout
+    beside = side_by_side(nest)
+    rows = [d for d in results if d.name in beside and layout.step(target, d.name) == 1]
+    rows = rows or sorted(results, key=lambda d: representative(d.extent))[-1:]
+    blocks, threads, inner = [], [], []
+    for d in nest.dims:
+        if d.reduction:
+            inner.append(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)))
+            continue
+        count = min(_THREADS, max(1, representative(d.extent))) if d in rows else 1
+        chunk = ir.Fold(d.name, "chunk", count, -(-d.extent // count))
+        blocks.append(ir.Loop(chunk, ir.Kind.PARALLEL))
+        threads.append(ir.Loop(ir.Fold(d.name, "thread", 1, count), ir.Kind.THREAD))
+    return nest.with_loops([*blocks, *threads, *inner])

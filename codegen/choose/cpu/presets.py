@@ -18,7 +18,6 @@ from tcl.codegen.choose.cpu.prefetch_distances import (
     soon,
     tiles_ahead,
 )
-from tcl.codegen.choose.cpu.running import running_results
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -72,7 +71,7 @@ class CpuPreset:
         if self.name == "naive":
             chosen = PLAIN
         elif nest.sequential:
-            chosen = running_results(program, one, self.device)
+            chosen = _running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
                 program, one, self.device, fused
@@ -276,3 +275,29 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     if best < 0:
         return -1, 1
     return best, min(64, lanes_within(nest.dims[best].extent, nest.point, device))
+
+
+_RUNNING_VECTORS = 8
+"""Vectors of running reductions, side by side: as much as is worth reading at once of each row."""
+
+
+def _running_results(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
+    """Lanes for an untiled nest whose points run in order: along the dimension whose elements lie
+    next to each other in what it writes, be it that along which they run."""
+    if nest.running is None:
+        return PLAIN
+    layout = program.tensor(nest.point.target.tensor).layout
+    reduced = [d.name for d in nest.dims if d.reduction]
+    for k, dim in enumerate(nest.dims):
+        if abs(layout.step(nest.point.target, dim.name)) != 1 or (dim.name in reduced[1:]):
+            continue
+        along = dim.name == nest.running
+        if along and len(reduced) > 1:
+            continue
+        lanes = lanes_within(dim.extent, nest.point, device)
+        if lanes < 2:
+            continue
+        vectors = min(_RUNNING_VECTORS, dim.extent // lanes)
+        register = () if along or vectors < 2 else (*[0] * k, vectors)
+        return replace(PLAIN, vectorize=(k, lanes), register=register)
+    return PLAIN

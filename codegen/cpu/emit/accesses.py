@@ -7,14 +7,14 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
-from tcl.codegen.cpu.emit.few_apart import few_apart, load_few_apart
 from tcl.codegen.cpu.emit.lane_loads import load_each, loads_each
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.cpu.llvm.permute import taken
-from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
+from tcl.codegen.cpu.llvm.transpose import mixed
+from tcl.codegen.devices.cpu import FEW_APART, LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
@@ -134,7 +134,7 @@ class AccessEmitter:
         if rows and (found := self._load_near(rows, load, layout, scope)):
             return found
         at = self.addresses.at(close, load.ref, scope, checked)
-        in_rows = load.total and not computed and not few_apart(at, layout)
+        in_rows = load.total and not computed and not _few_apart(at, layout)
         if in_rows and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
@@ -413,8 +413,8 @@ class AccessEmitter:
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
             text = f"load {vector(type_, lanes)}, {low}{note}"
             return _backwards(b, b.load(tensor, text, type_, lanes))
-        if apart := few_apart(at, layout):
-            return load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
+        if apart := _few_apart(at, layout):
+            return _load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         if at.of_lane is None:
             pointer = self.pointers.at(tensor, at.offset, lanes - 1)  # one was asked for above
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
@@ -441,9 +441,9 @@ class AccessEmitter:
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing, and give 0 or any element."""
         b, type_ = self.b, memory_type(layout.type)
-        apart = few_apart(at, layout)
+        apart = _few_apart(at, layout)
         if 0 < 2 * -(-scope.active * apart // scope.lanes) < scope.active:
-            return load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
+            return _load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         uses = scope.active if at.of_lane is None else 1
         pointer = self.pointers.at(tensor, at.offset, uses)
         result = Val("zeroinitializer", type_, scope.lanes)
@@ -534,3 +534,43 @@ def _backwards(b: Builder, lanes: Val) -> Val:
 def _comparable(value: object) -> object:
     """What stands for a value in a key: sizes that vary cannot always be compared."""
     return value if type(value) is int else repr(value)
+
+
+def _few_apart(at: Address, layout: ir.Layout) -> int:
+    """How many elements lanes are apart, if that is a few; else 0."""
+    if at.spread or not isinstance(at.step, int) or isinstance(at.step, Size):
+        return 0
+    apart, rest = divmod(at.step, layout.itemsize)
+    return apart if not rest and 2 <= apart <= FEW_APART else 0
+
+
+def _load_few_apart(
+    b: Builder,
+    pointers: Pointers,
+    at: Address,
+    tensor: str,
+    layout: ir.Layout,
+    scope: Scope,
+    apart: int,
+) -> Val:
+    """Lanes so many elements apart, out of what lies from the first to the last that exists: LLVM
+    would load and put in each of them on its own. The others give any element."""
+    lanes, active = scope.lanes, scope.active
+    type_, pointer = memory_type(layout.type), pointers.at(tensor, at.offset)
+    between = (active - 1) * apart + 1
+    size = min(lanes, between)
+    # The last vector begins early enough to end with the last lane.
+    begin = [*range(0, between - size, size), between - size]
+    found: Val | None = None
+    for first in begin:
+        there = pointers.advance(pointer, first * layout.itemsize)
+        text = f"load {vector(type_, size)}, {there}, align {layout.alignment}"
+        part = b.load(tensor, text, type_, size)
+        own = [min(max(k * apart - first, 0), size - 1) for k in range(lanes)]
+        part = mixed(b, part, part, own)
+        if found is not None:
+            picks = [k + lanes * (k * apart >= first) for k in range(lanes)]
+            part = mixed(b, found, part, picks)
+        found = part
+    assert found is not None
+    return found

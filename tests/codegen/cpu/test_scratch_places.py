@@ -10,7 +10,7 @@ from cpu_kernels import sized_of
 from team_kernels import kernel
 
 from tcl.codegen.cpu.abi import LINE, PAGE, spaced
-from tcl.codegen.cpu.emit.page_places import moved_apart
+from tcl.codegen.cpu.emit.emit import moved_apart
 from tcl.codegen.cpu.llvm.builder import Builder
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import address_of, lengths
