@@ -72,8 +72,6 @@ def schedule(
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan(Plan[CpuProfile]):
-    """As ``Plan``."""
-
     def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
         order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
         for step in STEPS:

@@ -110,8 +110,6 @@ def schedule(
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan(Plan[GpuProfile]):
-    """As ``Plan``."""
-
     def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
         order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
         last: dict[str, Pass] = {"fuse": order, "share": WithinLimits(self.target)}

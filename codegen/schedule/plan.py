@@ -43,8 +43,6 @@ class OptionSource:
 
 @dataclass(frozen=True, slots=True)
 class NestPlan:
-    """What was chosen for a nest."""
-
     options: NestOptions
     """In a plan, nothing is left open that the device has."""
     sources: tuple[OptionSource, ...]

@@ -102,8 +102,6 @@ def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroup:
-    """Nests that can share chunks of some of their dimensions."""
-
     nests: tuple[ir.Nest, ...]
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
@@ -214,7 +212,6 @@ class ChunkGroup:
         return tuple(self.nests[0].dim(dims[0]).extent for dims in self.shared)
 
     def count(self, sizes: Sequence[int]) -> int:
-        """How many chunks there are."""
         return math.prod(-(-e // s) for e, s in zip(self.extents, sizes, strict=True))
 
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:

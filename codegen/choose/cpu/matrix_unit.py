@@ -121,7 +121,6 @@ class MatrixWay:
         return total / self.cycles
 
     def _copy_cycles(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
-        """Cycles to copy a factor."""
         layout = self.program.tensor(load.ref.tensor).layout
         dims = dims_of(load.ref)
         points = math.prod(self.nest.dim(name).extent for name in dims)
@@ -186,7 +185,6 @@ class MatrixWay:
         return load if kept else None
 
     def options(self) -> NestOptions:
-        """The options for it."""
         nest, f = self.nest, self.fragment
         rows, columns, depth = self.mma
         reads = operands(nest.point)

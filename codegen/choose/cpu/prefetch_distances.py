@@ -191,7 +191,6 @@ class _Tile:
 
     @staticmethod
     def from_options(nest: ir.Nest, chosen: NestOptions) -> _Tile:
-        """That of these options."""
         position, lanes = chosen.vectorize or (-1, 1)
         lane = nest.dims[position].name if position >= 0 else None
         sizes = zip(nest.dims, chosen.register or (), strict=False)
@@ -211,7 +210,6 @@ class _Tile:
         return math.prod(self.sizes.get(d, 1) for d in apart)
 
     def lines(self, layout: ir.Layout, ref: ir.TensorRef) -> int:
-        """Lines of an operand in a tile."""
         along = layout.in_order(ref)
         found = 1
         for name in dims_of(ref):

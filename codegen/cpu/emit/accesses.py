@@ -30,8 +30,6 @@ _WORD = INT32
 
 @dataclass(slots=True)
 class AccessEmitter:
-    """Emits accesses to tensors."""
-
     b: Builder
     program: ir.Built
     pointers: Pointers

@@ -78,7 +78,6 @@ class Dots:
         return words
 
     def _points(self, fold: ir.Fold, scope: Scope) -> Iterator[Scope]:
-        """Each of the points that exist."""
         there = scope.ranges[fold.dim].offset
         for k in range(_span(fold, scope)):
             yield scope.moved({fold.dim: PointRange(there + k, 1)}, {fold.name: At(None, k)})

@@ -208,7 +208,6 @@ class Statements:
                 assert_never(statement)
 
     def _block(self, body: Sequence[ir.Statement], scope: Scope) -> None:
-        """Statements in a scope that is theirs."""
         if body and isinstance(last := body[-1], ir.Update):
             self._scatter(body[:-1], last, scope)
             return

@@ -36,7 +36,6 @@ class LaneParts:
 
     @property
     def lanes(self) -> int:
-        """How many there are."""
         return self.own.lanes if isinstance(self.own, Val) else len(self.own)
 
     @property

@@ -29,8 +29,6 @@ _RELEASE = "llvm.x86.tilerelease"
 
 @dataclass(slots=True)
 class MatrixUnit:
-    """Emits what a matrix unit does."""
-
     b: Builder
     device: CpuProfile
     program: ir.Built

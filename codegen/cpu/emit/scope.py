@@ -39,7 +39,6 @@ class PointCount:
 
     @property
     def least(self) -> int:
-        """The smallest of them."""
         return self.choices.least if isinstance(self.choices, Lengths) else min(self.choices)
 
     def remainders(self, step: int) -> set[int]:
@@ -49,7 +48,6 @@ class PointCount:
         return {c % step for c in self.choices}
 
     def reaches(self, points: int) -> bool:
-        """Whether it can be so many."""
         if isinstance(self.choices, Lengths):
             return points <= self.choices.most
         return max(self.choices) >= points

@@ -35,8 +35,6 @@ _CHEAP = 12
 
 
 class Values:
-    """Emits values."""
-
     memory: AccessEmitter
 
     def __init__(self, b: Builder, dims: Mapping[str, ir.Dim], native_half: bool) -> None:
@@ -45,7 +43,6 @@ class Values:
         self.parting = Parting(b, dims, self.value)
 
     def let(self, value: ir.Value, scope: Scope) -> Val:
-        """The value of a variable."""
         if isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type == INT64:
             made = self.parting.value(value, scope)
             if made is not None:
