@@ -36,6 +36,9 @@ _LONG_PIECE = 10
 """Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
 _SHORT_PIECE = 4
 """... or where functions, which need some of these, are called, or lanes lie apart in memory."""
+_NEAR_STEPS = 16
+"""Points of a reduction that a panel in the first cache has at least: with 8, partial results take
+longer than what is near saves."""
 
 
 def heuristic(
@@ -312,7 +315,9 @@ def _by_columns(
     inner: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """As ``_blocking``, where the operand with the lanes is copied: one column of register tiles
-    at a time, as deep as the second cache has room for, and then all rows."""
+    at a time, as deep as the second cache has room for, and then all rows. Where rows share what
+    they read through a window, the first cache keeps it, and the panel, for fewer points of a
+    reduction: on a Cascade Lake, convolutions of 3 x 3 with 64 and 128 channels take .9 to .95."""
     nest, (lane, reductions, apart) = core.nest, dims
     tile = [0] * len(nest.dims)
     width = sizes.get(nest.dims[lane].name, 1) * core.lanes
@@ -322,7 +327,13 @@ def _by_columns(
     depth = math.prod(nest.dims[k].extent for k in reductions)
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent
-    room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
+    each = rest * width * itemsize
+    room = max(16, core.device.l2_bytes // 2 // each)
+    windows = any(
+        nest.dims[lane].name not in a.strides and a.is_window(core.dims) for a in core.reads
+    )
+    if windows and rest > 1 and core.device.l1_bytes // 2 // each >= _NEAR_STEPS:
+        room = core.device.l1_bytes // 2 // each
     whole = core.compacted or nest.point.type.compute != nest.point.type
     if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
