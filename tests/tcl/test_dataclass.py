@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tcl.common.dataclass import dataclass, replace
+from tcl.common.dataclass import dataclass, made_often, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,12 @@ class Hashed(_Hashes):
 class Basket:
     content: list[int] = field(default_factory=list)
     size: int = field(default_factory=int, init=False)
+
+
+@made_often(frozen=True, slots=True)
+class Often:
+    x: int
+    y: int = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +131,14 @@ def test_frozen_and_copied() -> None:
     for again in (copy.copy(point), copy.deepcopy(point), pickle.loads(pickle.dumps(point))):
         assert again == point and again is not point and again.tags == point.tags
     assert not hasattr(point, "__dict__")
+
+
+def test_what_is_made_often_is_frozen_for_type_checkers_alone() -> None:
+    one = Often(1)
+    one.x = 2  # type: ignore[misc]
+    assert one == Often(2) and hash(one) == hash(Often(2)) and replace(one, y=5) == Often(2, 5)
+    assert pickle.loads(pickle.dumps(one)) == copy.copy(one) == one
+    assert not hasattr(one, "__dict__")
 
 
 def test_hashes() -> None:

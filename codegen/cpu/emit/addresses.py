@@ -28,14 +28,14 @@ from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.walk import loads
-from tcl.common.dataclass import dataclass, replace
+from tcl.common.dataclass import dataclass, made_often, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 Evaluate = Callable[[ir.Value, Scope], Val]
 
 
-@dataclass(frozen=True, slots=True)
+@made_often(frozen=True, slots=True)
 class Address:
     """Where an element lies: bytes from the tensor's first element."""
 

@@ -11,11 +11,11 @@ from tcl.codegen.cpu.emit.sizes import named_sizes
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
-from tcl.common.dataclass import dataclass, replace
+from tcl.common.dataclass import dataclass, made_often, replace
 from tcl.grammar.sizes.varying import Size, Undecided, limits, provably_equal
 
 
-@dataclass(frozen=True, slots=True)
+@made_often(frozen=True, slots=True)
 class At:
     """An index value: what is known only when the code runs, plus what is known now.
 
@@ -77,7 +77,7 @@ class Lengths:
         return set(range(0, step, math.gcd(self.multiple, step)))
 
 
-@dataclass(frozen=True, slots=True)
+@made_often(frozen=True, slots=True)
 class PointRange:
     """Where the loops of one dimension stand, in points from its start."""
 
@@ -105,7 +105,7 @@ class AccumulatorRegisters:
     """Likewise → register of the matrix unit."""
 
 
-@dataclass(frozen=True, slots=True)
+@made_often(frozen=True, slots=True)
 class Scope:
     """Loops and variables around a place, and the lanes that run there."""
 

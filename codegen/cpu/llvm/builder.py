@@ -15,11 +15,11 @@ from dataclasses import field
 from tcl.codegen.cpu.llvm.entry import stopped
 from tcl.codegen.cpu.llvm.known import Known
 from tcl.codegen.devices.cpu_profile import LINE
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, made_often
 from tcl.grammar.syntax.types import Kind, ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@made_often(frozen=True, slots=True)
 class Val:
     """An LLVM value: a scalar, the same for all lanes, or a vector with one value per lane."""
 
