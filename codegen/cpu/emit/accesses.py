@@ -109,8 +109,10 @@ class AccessEmitter:
 
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
-        with self.b.reading(total=load.total):
-            return self._read(load, layout, scope)
+        before, self.b.total = self.b.total, load.total
+        found = self._read(load, layout, scope)
+        self.b.total = before
+        return found
 
     def _read(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         mask = None if load.total and not scope.ragged else scope.mask
@@ -119,7 +121,8 @@ class AccessEmitter:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
-        single = layout.itemsize == self.program.tensor(load.ref.tensor).layout.itemsize
+        tensor = self.program.tensor(load.ref.tensor)
+        single = layout is tensor.layout or layout.itemsize == tensor.layout.itemsize
         wrapped = self.masks and computed and single and self.addresses.wrapped(load.ref, scope)
         if wrapped:
             return self._load_wrapped(wrapped, load.ref.tensor, layout, mask)

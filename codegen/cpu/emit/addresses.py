@@ -87,8 +87,9 @@ class _Row:
         """One of them."""
         at = b.op(f"getelementptr i8, {self.first}, i64 {k * self.type.itemsize}", "ptr")
         text = f"load {memory_type(self.type)}, {at}, align {self.type.itemsize}"
-        with b.reading(total=False):
-            found = b.load(self.tensor, text, memory_type(self.type))
+        before, b.total = b.total, False
+        found = b.load(self.tensor, text, memory_type(self.type))
+        b.total = before
         return cast(b, found, self.type, INT64, False)
 
     def copy(self, b: Builder, values: Val) -> Val:
@@ -179,7 +180,7 @@ class Addresses:
         """As of ``short_rows.near``, of an element whose place quotients and remainders of indices
         decide, and no data."""
         computed = {axis: s for axis, s in enumerate(ref.subscripts) if isinstance(s, ir.Computed)}
-        if any(s.check or any(loads(s.value)) for s in computed.values()):
+        if not computed or any(s.check or any(loads(s.value)) for s in computed.values()):
             return None
         if all(self.parting.parts(s.value, scope) is None for s in computed.values()):
             return None  # nothing is divided

@@ -135,6 +135,8 @@ class Statements:
         )
         self.guards: dict[int, ir.Value | None] = {}
         """By identity of a loop: as of ``common_guard``."""
+        self.added: dict[int, list[tuple[ir.Value | None, ir.Value]]] = {}
+        """By identity of an accumulation: what it adds, and under which conditions."""
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
     def emit(self) -> int:
@@ -194,7 +196,7 @@ class Statements:
                 self._carry(statement, scope)
             case ir.Matrix(name=name):
                 own = scope.accumulators[name]
-                key = tuple(scope.folds[f.name].constant for f in own.over)
+                key = tuple([scope.folds[each].constant for each in own.names])
                 self.matrix.move(statement, own, scope, self.values.slot_at(own, key))
             case ir.Store():
                 self._write(statement, scope)
@@ -394,12 +396,20 @@ class Statements:
         return value
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
-        for value in terms(statement.op, statement.value):
-            self._add(statement, value, scope)
+        op, key = statement.op, id(statement)
+        if key not in self.added:
+            self.added[key] = [guard(op, value) for value in terms(op, statement.value)]
+        for condition, value in self.added[key]:
+            self._add(statement, condition, value, scope)
 
-    def _add(self, statement: ir.Accumulate, whole: ir.Value, scope: Scope) -> None:
+    def _add(
+        self,
+        statement: ir.Accumulate,
+        condition: ir.Value | None,
+        value: ir.Value,
+        scope: Scope,
+    ) -> None:
         b = self.b
-        condition, value = guard(statement.op, whole)
         if condition is not None and scope.holds:
             condition = besides(condition, scope.holds)
         chosen = (
@@ -426,7 +436,8 @@ class Statements:
             result = self.values.value(value, scope)
         elif op == "+" and (both := product_of(value)) is not None:
             # Any rounding will do in a reduction: one instruction where the machine has it.
-            left, right = (self.values.value(v, scope) for v in (both.left, both.right))
+            left = self.values.value(both.left, scope)
+            right = self.values.value(both.right, scope)
             result = b.intrinsic("fmuladd", left, right, self.values.accumulated(own, scope))
         else:
             new = self.values.value(value, scope)

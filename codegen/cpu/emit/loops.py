@@ -35,7 +35,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import inside, statements, straight
+from tcl.codegen.loopir.walk import statements, straight
 from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT32, INT64
@@ -508,11 +508,11 @@ class LoopEmitter:
 
     def _unknown(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> str | None:
         """A dimension whose length has to be known in a loop, and is one of several."""
-        spans = ((dim, scope.ranges[dim].span) for dim in self.ragged.exact(loop, body))
-        several = (
-            dim for dim, x in spans if isinstance(x, PointCount) and isinstance(x.choices, tuple)
-        )
-        return next(several, None)
+        for dim in self.ragged.exact(loop, body):
+            span = scope.ranges[dim].span
+            if isinstance(span, PointCount) and isinstance(span.choices, tuple):
+                return dim
+        return None
 
     def _each_length(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop once for each length of a dimension."""
@@ -590,11 +590,11 @@ class LoopEmitter:
     def _in_own(self, body: ir.Statement, scope: Scope) -> None:
         """A statement in a scope that is its own: a block need not copy that again. A scatter
         decides in which order its values are computed."""
-        several = isinstance(body, ir.Block) and not any(
-            isinstance(s, ir.Update) for s in body.body[-1:]
-        )
-        for statement in inside(body) if several else (body,):
-            self.emit(statement, scope)
+        if isinstance(body, ir.Block) and not (body.body and isinstance(body.body[-1], ir.Update)):
+            for statement in body.body:
+                self.emit(statement, scope)
+        else:
+            self.emit(body, scope)
 
     def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:
         """The place that an iteration hands on: the points before it are this loop's as far as it

@@ -30,10 +30,10 @@ class Ragged:
     """Whether the processor reads and writes some lanes of a vector as fast as all of them."""
     _units: dict[tuple[ir.Fold, int], int] = field(default_factory=dict)
     """By loops and the identity of their bodies."""
-    _exact: dict[tuple[ir.Fold, int], tuple[str, ...]] = field(default_factory=dict)
-    """Likewise."""
+    _exact: dict[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    """By identity of a loop's fold and body: asked for at every point of a register tile."""
     _copies: dict[tuple[ir.Fold, int], bool] = field(default_factory=dict)
-    """Likewise."""
+    """As ``_units``."""
 
     def unit(self, fold: ir.Fold, body: ir.Statement) -> int:
         """Iterations of a loop that have the same number of times so many points, rounded up, have
@@ -63,7 +63,7 @@ class Ragged:
 
     def exact(self, loop: ir.Loop, body: ir.Statement) -> tuple[str, ...]:
         """The dimensions whose length has to be known in a loop that is written out."""
-        key = loop.fold, id(body)
+        key = id(loop.fold), id(body)
         if key not in self._exact:
             inner = (s for s in statements(body) if isinstance(s, ir.For))
             loops = [(loop, body), *((s.loop, s.body) for s in inner)]

@@ -96,13 +96,18 @@ class AccumulatorRegisters:
     """LLVM type of one lane."""
     lanes: int
     over: tuple[ir.Fold, ...]
-    """The unrolled folds."""
+    """The unrolled folds ..."""
+    names: tuple[str, ...] = field(init=False)
+    """... and their names."""
     slots: dict[tuple[int, ...], str] = field(default_factory=dict)
     """Iterations → stack slot, which LLVM turns into a register."""
     rows: ir.Fold | None = None
     """The rows of a matrix: a slot has all of them."""
     registers: dict[tuple[int, ...], int] = field(default_factory=dict)
     """Likewise → register of the matrix unit."""
+
+    def __post_init__(self) -> None:
+        self.names = tuple(f.name for f in self.over)
 
 
 @made_often(frozen=True, slots=True)
@@ -254,19 +259,32 @@ def affine(
     b: Builder, index: ir.Affine, dims: Mapping[str, ir.Dim], scope: Scope
 ) -> tuple[At, int]:
     """(value in the first lane, what each further lane adds)."""
-    base: Val | None = None
+    moving: list[tuple[Val, int]] = []
     constant = index.constant
     step = 0
     for name, c in index.terms:
-        if name in scope.folds:
-            at = scope.folds[name]
+        at = scope.folds.get(name)
+        if at is not None:
+            constant += at.constant * c
             lanes = name == scope.lane_fold
         else:
-            at = scope.ranges[name].offset + dims[name].first
+            at = scope.ranges[name].offset
+            constant += (at.constant + dims[name].first) * c
             lanes = name == scope.lane_dim
-        base = add(b, base, scale(b, at.base, c))
-        constant += at.constant * c
-        step += c if lanes else 0
+        if lanes:
+            step += c
+        if at.base is not None:
+            moving.append((at.base, c))
+    if not moving:
+        return At(None, constant), step
+    # The points of a register tile ask for the same sum. Sizes cannot always be compared.
+    key = tuple([(value.text, c if type(c) is int else repr(c)) for value, c in moving])
+    base = b.known.recall(key)
+    if base is None:
+        for value, c in moving:
+            base = add(b, base, scale(b, value, c))
+        if base is not None:
+            b.known.remember(key, base, b.known.depths.get(base.text, 0))
     return At(base, constant), step
 
 

@@ -52,7 +52,15 @@ class Values:
     def value(self, value: ir.Value, scope: Scope) -> Val:
         """``value`` at this place: a scalar or one value per lane."""
         b = self.b
-        match value:
+        match value:  # the most frequent ones first
+            case ir.Load():
+                return self.memory.load(value, scope)
+            case ir.Binary():
+                return self._binary(value, scope)
+            case ir.Variable(name=name):
+                if name in scope.accumulators:
+                    return self.accumulated(scope.accumulators[name], scope)
+                return scope.variables[name]
             case ir.Const(value=Size() as size, type=type_):
                 return b.convert("trunc", number(size), register_type(type_))
             case ir.Const(value=constant, type=type_):
@@ -68,18 +76,10 @@ class Values:
                 if ends := self._ends(place, apart, step, scope.lanes, type_):
                     b.ends[found.text] = ends
                 return found
-            case ir.Variable(name=name):
-                if name in scope.accumulators:
-                    return self.accumulated(scope.accumulators[name], scope)
-                return scope.variables[name]
             case ir.Combined():
                 return self._combined(value, scope)
-            case ir.Load():
-                return self.memory.load(value, scope)
             case ir.Unary(op=op, operand=operand, type=type_):
                 return unary(b, op, self.value(operand, scope), type_)
-            case ir.Binary():
-                return self._binary(value, scope)
             case ir.Select(condition=condition, then=then, otherwise=otherwise):
                 return self._choose(self.value(condition, scope), then, otherwise, scope)
             case ir.Call(name=name, arguments=arguments, type=type_):
@@ -93,7 +93,7 @@ class Values:
 
     def slot(self, accumulators: AccumulatorRegisters, scope: Scope) -> str:
         """The stack slot of the accumulator for this iteration."""
-        key = tuple(scope.folds[f.name].constant for f in accumulators.over)
+        key = tuple([scope.folds[name].constant for name in accumulators.names])
         slot, rows = self.slot_at(accumulators, key), accumulators.rows
         if rows is None:
             return slot

@@ -47,8 +47,11 @@ def vector(type_: str, lanes: int) -> str:
 
 def suffix(type_: str, lanes: int) -> str:
     """How intrinsics name a type: ``f32``, ``v8i64``, ``v4p0``."""
-    short = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}.get(type_, type_)
+    short = _SHORT.get(type_, type_)
     return short if lanes == 1 else f"v{lanes}{short}"
+
+
+_SHORT = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
 
 
 def register_type(t: ScalarType) -> str:
@@ -111,11 +114,13 @@ class Builder:
     befores: dict[int, list[str]] = field(default_factory=dict)
     """Lines before which others belong that were written later."""
     total: bool = False
-    """Whether what is loaded may be read wherever the loops around it stand."""
+    """Whether what is loaded now may be read in vain, wherever the loops around it stand."""
     last: list[str] = field(default_factory=list)
     """What the last new instruction was added to."""
     asked: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)
     """Address, as of ``opaque`` → its line, and how often it was asked for."""
+    intrinsics: dict[tuple[str, str, int, str, str], str] = field(default_factory=dict)
+    """As of ``intrinsic``: name, type and lanes, type of the result, flags → how calls begin."""
     begun: dict[str, int] = field(default_factory=dict)
     """Label → lines before it."""
     ended: int = 0
@@ -200,13 +205,6 @@ class Builder:
         return known.remember_load(tensor, text, value, depth)
 
     @contextmanager
-    def reading(self, *, total: bool) -> Iterator[None]:
-        """Reads of elements that may, or may not, be read in vain."""
-        before, self.total = self.total, total
-        yield
-        self.total = before
-
-    @contextmanager
     def loop(self, into: str, out: str, written: Collection[str] | None) -> Iterator[None]:
         """A loop that is entered here, at a label, and left for another one, with what is known
         there if the loop has iterations at all."""
@@ -221,11 +219,12 @@ class Builder:
 
     def finished(self) -> list[str]:
         found: list[str] = []
-        for k, line in enumerate(self.lines):
-            if k in self.befores:
-                found += self.befores[k]
-            found.append(line)
-        return found
+        begun = 0
+        for at in sorted(self.befores):
+            found += self.lines[begun:at]
+            found += self.befores[at]
+            begun = at
+        return found + self.lines[begun:]
 
     def store(self, tensor: str, text: str) -> None:
         """A write to a tensor. What is written overlaps no other tensor."""
@@ -391,6 +390,12 @@ class Builder:
 
     def level(self, *values: Val) -> tuple[Val, ...]:
         """The values with the same number of lanes."""
+        lanes = values[0].lanes
+        for value in values:  # asked for so often that how it is written counts
+            if value.lanes != lanes:
+                break
+        else:
+            return values
         lanes = max([v.lanes for v in values])
         return tuple([v if v.lanes == lanes else self.spread(v, lanes) for v in values])
 
@@ -466,12 +471,17 @@ class Builder:
         lane of the result, where it is not the arguments'; ``flags`` are those of fast math."""
         arguments = self.level(*arguments)
         first = arguments[0]
-        full = f"llvm.{name}"
-        if of:
-            full += f".{suffix(of, first.lanes)}"
-        full += f".{suffix(first.type, first.lanes)}"
-        made = self.call_text(full, vector(of or first.type, first.lanes), *arguments)
-        text = made.replace("call", f"call {flags}", 1) if flags else made
+        key = name, first.type, first.lanes, of, flags
+        begin = self.intrinsics.get(key)
+        if begin is None:
+            full = f"llvm.{name}"
+            if of:
+                full += f".{suffix(of, first.lanes)}"
+            full += f".{suffix(first.type, first.lanes)}"
+            made = self.call_text(full, vector(of or first.type, first.lanes), *arguments)
+            made = made.replace("call", f"call {flags}", 1) if flags else made
+            begin = self.intrinsics[key] = made[: made.index("(") + 1]
+        text = f"{begin}{', '.join([str(a) for a in arguments])})"
         return self.op(text, of or first.type, first.lanes)
 
     def opaque(self, pointer: Val, uses: int = 1) -> Val:

@@ -4,7 +4,7 @@ the result of an instruction."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -43,8 +43,9 @@ class Known:
     """Values that have been computed on every way to this place. Unrolled code repeats itself a
     lot; what is not written need not be read and merged by LLVM."""
 
-    values: dict[str, tuple[Val, int]] = field(default_factory=dict)
-    """Instruction without side effects → its value, and the scope that it is known in."""
+    values: dict[Hashable, tuple[Val, int]] = field(default_factory=dict)
+    """Instruction without side effects, or what else stands for a value → the value, and the scope
+    that it is known in."""
     loads: dict[tuple[str, object], tuple[Val, int, int]] = field(default_factory=dict)
     """Likewise for loads, by tensor, with ``changes`` at that time."""
     changed: dict[str | None, int] = field(default_factory=dict)
@@ -70,14 +71,16 @@ class Known:
     depths: dict[str, int] = field(default_factory=dict)
     """Value → the number of loops around it, where there are some."""
 
-    def recall(self, text: str) -> Val | None:
-        """The value of an instruction, or of anything else that text stands for."""
-        found = self.values.get(text)
+    def recall(self, key: Hashable) -> Val | None:
+        """The value of an instruction, or of what else stands for one."""
+        found = self.values.get(key)
         return found[0] if found is not None and found[1] in self.active else None
 
-    def remember(self, text: str, value: Val, depth: int | None = None) -> Val:
+    def remember(self, key: Hashable, value: Val, depth: int | None = None) -> Val:
         """Have a value known from here on; or from before the loops, but for ``depth`` of them."""
-        self.values[text] = value, self._scope_at(depth)
+        around = self.around
+        inside = depth is None or depth >= len(around)
+        self.values[key] = value, self.scope if inside else around[depth or 0].scope
         return value
 
     def recall_load(self, tensor: str, key: object) -> Val | None:
@@ -90,12 +93,10 @@ class Known:
 
     def remember_load(self, tensor: str, key: object, value: Val, depth: int | None = None) -> Val:
         """As ``remember``, of what was read from a tensor."""
-        self.loads[tensor, key] = value, self._scope_at(depth), self.changes
-        return value
-
-    def _scope_at(self, depth: int | None) -> int:
         inside = depth is None or depth >= len(self.around)
-        return self.scope if inside else self.around[depth or 0].scope
+        scope = self.scope if inside else self.around[depth or 0].scope
+        self.loads[tensor, key] = value, scope, self.changes
+        return value
 
     def change(self, tensors: Collection[str] | None) -> None:
         """What was read from these tensors may be something else now; None: from any."""
@@ -148,9 +149,11 @@ class Known:
         if text.startswith(_DIVIDING) and not _DIVIDED.match(text):
             return most
         for name in _NAMES(text):
-            found = max(found, self.depths.get(name, 0))
-            if found >= most:
+            depth = self.depths.get(name, 0)
+            if depth >= most:
                 return most
+            if depth > found:
+                found = depth
         return found
 
     def depth_of_load(self, tensor: str, text: str) -> int:
