@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TypeAlias
 
 from tcl.codegen.loopir.expressions import (
@@ -95,7 +95,7 @@ from tcl.codegen.loopir.statements import (
     Update,
     Within,
 )
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.syntax.types import ScalarType
 
 # fmt: off

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tcl.codegen.loopir import ir
+from tcl.common.dataclass import replace
 
 _PARTS: Mapping[type, tuple[str, ...]] = {
     ir.Unary: ("operand",),

@@ -11,7 +11,7 @@ import functools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcl.codegen.options.kinds import (
@@ -24,7 +24,7 @@ from tcl.codegen.options.kinds import (
     Sizes,
     VectorLanes,
 )
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.common.errors import OptionsError
 
 if TYPE_CHECKING:

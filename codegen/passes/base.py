@@ -8,12 +8,11 @@ draws what they let through.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.common.errors import OptionsError
 
 Target = TypeVar("Target")

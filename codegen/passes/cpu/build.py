@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -54,7 +53,7 @@ from tcl.codegen.passes.long_sums import (
     running_store,
 )
 from tcl.codegen.passes.scatter import updated_places
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import ScalarType
 
