@@ -159,7 +159,7 @@ class LoopEmitter:
         b.branch_if(condition, *labels)
         for label, side in zip(labels, (then, otherwise), strict=True):
             b.start(label)
-            self._in_own(side, scope.copied())
+            self.emit(side, scope)
             b.branch(after)
         b.start(after)
 
@@ -183,7 +183,7 @@ class LoopEmitter:
                     span = scope.ranges[fold.dim].span
                     ranges[fold.dim] = PointRange(At(own), self._chunk(fold, span, own))
                     offsets[fold.name] = At(own)
-            self._in_own(kernel.body, scope.moved(ranges, offsets))
+            self.emit(kernel.body, scope.moved(ranges, offsets))
 
         count = math.prod(folds[0].count for folds in kernel.grid)
         work = self._statements_at_most(kernel.body)
@@ -561,9 +561,6 @@ class LoopEmitter:
         inside = replace(
             scope,
             folds={**scope.folds, fold.name: scope.ranges[fold.dim].begun},
-            variables=dict(scope.variables),
-            lets=dict(scope.lets),
-            accumulators=dict(scope.accumulators),
             lanes=lanes,
             lane_dim=fold.dim,
             lane_fold=fold.name,
@@ -572,7 +569,7 @@ class LoopEmitter:
             mask=there,
         )
         if active:
-            self._in_own(body, inside)
+            self.emit(body, inside)
 
     def _iteration(
         self,
@@ -585,16 +582,7 @@ class LoopEmitter:
     ) -> None:
         """The body once. ``offset`` is from the start of the dim, ``own`` from where the loop
         begins, ``span`` what is handed on."""
-        self._in_own(body, self._inside(fold, scope, PointRange(offset, span), own))
-
-    def _in_own(self, body: ir.Statement, scope: Scope) -> None:
-        """A statement in a scope that is its own: a block need not copy that again. A scatter
-        decides in which order its values are computed."""
-        if isinstance(body, ir.Block) and not (body.body and isinstance(body.body[-1], ir.Update)):
-            for statement in body.body:
-                self.emit(statement, scope)
-        else:
-            self.emit(body, scope)
+        self.emit(body, self._inside(fold, scope, PointRange(offset, span), own))
 
     def _inside(self, fold: ir.Fold, scope: Scope, range_: PointRange, own: At) -> Scope:
         """The place that an iteration hands on: the points before it are this loop's as far as it

@@ -166,15 +166,8 @@ class Scope:
         )
 
     def moved(self, ranges: Mapping[str, PointRange], folds: Mapping[str, At]) -> Scope:
-        """An inner place of these loops, for a block of its own."""
-        return replace(
-            self,
-            ranges={**self.ranges, **ranges},
-            folds={**self.folds, **folds},
-            variables=dict(self.variables),
-            lets=dict(self.lets),
-            accumulators=dict(self.accumulators),
-        )
+        """An inner place of these loops."""
+        return replace(self, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds})
 
 
 def known_span(fold: ir.Fold, scope: Scope) -> int:
