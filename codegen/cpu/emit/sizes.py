@@ -32,6 +32,8 @@ def definitions(program: ir.Built, body: Iterable[str]) -> list[str]:
     """What works out the sizes, and expressions of sizes, that a kernel's text names."""
     lines: list[str] = []
     symbols = sizes_of(program)
+    if not symbols:
+        return lines
     places = {s.name: len(program.tensors) + k for k, s in enumerate(symbols)}
     known: dict[str, str] = {}
     count = 0
