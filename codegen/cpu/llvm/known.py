@@ -143,8 +143,9 @@ class Known:
         """How many of the loops around this place decide the result of an instruction, or whether
         it may be executed."""
         most, found = len(self.around), 0
-        # Of most, the last operand, at the end of the text, is of the innermost loop.
-        if not most or self.depths.get(text[text.rfind("%") :]) == most:
+        # Of most, the last operand that is not known now is of the innermost loop.
+        last = text[text.rfind("%") :].partition(",")[0]
+        if not most or self.depths.get(last.rstrip(")")) == most:
             return most
         if text.startswith(_DIVIDING) and not _DIVIDED.match(text):
             return most
