@@ -63,6 +63,9 @@ class AlongLanes:
     rows: tuple[tuple[OperandAccess, int], ...]
     """Of a product, the operands of which vectors are pieces of rows that are reduced, and the
     bytes of all that one result reads of them."""
+    columns: tuple[bool, ...]
+    """Per operand, whether register tiles go through a column of it that has the lanes, and come
+    back to it for other results."""
     in_rows: tuple[bool, ...]
     """Per operand of a product, whether rows are read in place, with the lanes along or across."""
     crowded: tuple[bool, ...]
@@ -143,6 +146,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             (a, a.itemsize * math.prod(d.extent for d in core.reduced if d.name in a.strides))
             for a in rows
         ),
+        columns=tuple(_is_column(core, a, lane) for a in core.reads),
         in_rows=tuple(_in_rows(core, a, lane) for a in core.reads),
         crowded=tuple(_crowded(core, a, lane) for a in core.reads),
         windows=tuple(_windows(core, lane, vectors, between, bool(far))),
@@ -231,6 +235,15 @@ def _is_row(core: Core, access: OperandAccess, lane: str | None) -> bool:
     if lane is None or not core.dims[lane].reduction:
         return False
     return access.strides.get(lane) == access.itemsize
+
+
+def _is_column(core: Core, access: OperandAccess, lane: str | None) -> bool:
+    """As of ``AlongLanes``. Of what is read through a window, registers and the first cache keep
+    more."""
+    if lane is None or core.dims[lane].reduction or lane not in access.strides:
+        return False
+    again = bool(core.results.keys() - access.strides.keys())
+    return again and not (access.scattered or access.is_window(core.dims))
 
 
 def _in_rows(core: Core, access: OperandAccess, lane: str | None) -> bool:

@@ -44,6 +44,7 @@ from tcl.codegen.choose.cpu.memory_reads import (
 from tcl.codegen.choose.cpu.operand_loads import (
     Tile,
     load_cycles,
+    lost_column_cycles,
     pushed_out_cycles,
     read_share,
     staged_operands,
@@ -307,10 +308,14 @@ def _beside_each_other(
     lanes = core.lanes if lane is not None else 1
     if core.reduces:
         loads = load_cycles(core, lane, sizes, tile, shares)
+        lost = lost_column_cycles(core, lane, sizes, tile, shares)
     else:
         loads, converted = read_cycles(core, lane, sizes)
         work += converted
+        lost = 0.0
     busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
+    if lost:  # the first cache is read while it is filled
+        busy = max(busy, lost + SERIAL_SHARE * loads)
     # To put together lanes that are read one by one takes the units of the arithmetic.
     one_by_one = [
         each * access.count(sizes) * share
