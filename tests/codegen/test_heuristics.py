@@ -24,13 +24,16 @@ from tcl.codegen.choose.cpu.operation_costs import decided_cycles, deciding_size
 from tcl.codegen.choose.cpu.tile_cycles import TileParts, nest_cycles, tile_parts
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
+from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+(CASCADE_LAKE,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Cascade Lake")
 DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
 
 
@@ -77,6 +80,29 @@ def test_a_matrix_product(device: CpuProfile) -> None:
     assert tile[1] == vectors * lanes, "one column of register tiles at a time"
     assert (tile[2] or 1024) * tile[1] * 4 <= device.l2_bytes // 2
     assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
+
+
+def test_rows_on_pages_of_their_own_are_copied_before_all_columns() -> None:
+    """Where processors look ahead to the end of a page only: each column of register tiles would
+    wait for as many pages as it is deep."""
+    assert chosen(CASCADE_LAKE, MATMUL, (1024, 1024), (1024, 1024)).stage == (-1, 0)
+    assert chosen(CASCADE_LAKE, MATMUL, (512, 512), (512, 512)).stage == (-1, 1)
+    assert chosen(CASCADE_LAKE, MATMUL, (512, 4096), (4096, 512)).stage == (-1, 2), "short rows"
+    assert chosen(ZEN4, MATMUL, (1024, 1024), (1024, 1024)).stage == (-1, 1)
+
+
+def test_rows_are_copied_from_end_to_end() -> None:
+    options = MappingOptions().tile(0, 64).vectorize(16, 1).stage(-1, 0)
+    program = schedule(sized(MATMUL, (96, 80), (80, 256)), options, CASCADE_LAKE)
+    first = next(s for k in program.kernels for s in statements(k.body) if isinstance(s, ir.For))
+    assert first.loop.fold.dim == "s0.k", "before the columns"
+
+
+def test_columns_from_the_second_cache_are_narrow() -> None:
+    """Six vectors of a column for three rows of products would wait for it."""
+    text = MATMUL.replace("float", "double")
+    found = chosen(CASCADE_LAKE, text, (512, 512), (512, 512))
+    assert found.register == (6, 4, 4)
 
 
 @pytest.mark.parametrize("size", [512, 1024, 2048])

@@ -30,12 +30,14 @@ def copy_loops(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     # All that may be read is copied, whatever is left out.
     loops = [replace(x, compacted=None) for x in nest.loops if x.fold.name in names]
     own = [x.fold for x in loops]
+    shared = bool(nest.chunks) and staged.inside is None  # by threads: the outermost loop as it is
+    before = staged.inside is None or staged.inside in nest.chunks
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
     elif nest.dot_product is not None and nest.dot_product.name in names and nest.lane not in own:
         loops, subscript = _along(nest, nest.dot_product, loops, staged, subscript)
-    elif nest.mma and nest.lane is not None and not (nest.chunks and staged.inside is None):
-        # Rows of memory are read from end to end. Threads share the outermost loop as it is.
+    elif nest.lane is not None and not shared and (nest.mma or (before and nest.lane in own)):
+        # Rows of memory are read from end to end: pieces of them may lie in as many pages.
         lane = nest.lane.dim
         loops.sort(key=lambda x: 2 if fixed(x) else int(x.fold.dim == lane))
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
