@@ -105,6 +105,12 @@ def test_columns_from_the_second_cache_are_narrow() -> None:
     assert found.register == (6, 4, 4)
 
 
+def test_few_rows_stay_beside_a_column() -> None:
+    """Else all rows, 1 MB, come from behind the second cache for each column."""
+    assert chosen(CASCADE_LAKE, MATMUL, (128, 2000), (2000, 128)).tile == (0, 64, 512)
+    assert chosen(CASCADE_LAKE, MATMUL, (128, 1000), (1000, 128)).tile == (0, 64, 0)
+
+
 @pytest.mark.parametrize("size", [512, 1024, 2048])
 def test_rows_far_apart_are_not_read_again_for_each_column(size: int) -> None:
     text = "double(M, K) A, double(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

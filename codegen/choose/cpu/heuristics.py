@@ -32,6 +32,8 @@ _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 _WORTH_ORDER = 0.95
 """The part of a nest's time that is left, if another order of its loops is."""
+_DEEP = 256
+"""Points of a reduction after which it costs little to store partial results and to read them."""
 _LONG_PIECE = 10
 """Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
 _SHORT_PIECE = 4
@@ -315,10 +317,11 @@ def _by_columns(
     inner: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """As ``_blocking``, where the operand with the lanes is copied: one column of register tiles
-    at a time, as deep as the second cache has room for, and then all rows. Where rows share what
-    they read through a window, the first cache keeps it, and the panel, for fewer points of a
-    reduction: on a Cascade Lake, convolutions of 3 x 3 with 64 and 128 channels take .9 to .95."""
-    nest, (lane, reductions, apart) = core.nest, dims
+    at a time, as deep as the second cache has room for, and then all rows; with few rows, as deep
+    as it has room for these, too. Where rows share what they read through a window, the first cache
+    keeps it, and the panel, for fewer points of a reduction: on a Cascade Lake, convolutions of
+    3 x 3 with 64 and 128 channels take .9 to .95."""
+    nest, (lane, reductions, apart), near = core.nest, dims, core.device.l2_bytes
     tile = [0] * len(nest.dims)
     width = sizes.get(nest.dims[lane].name, 1) * core.lanes
     if nest.dims[lane].extent > width:
@@ -328,12 +331,16 @@ def _by_columns(
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent
     each = rest * width * itemsize
-    room = max(16, core.device.l2_bytes // 2 // each)
+    room = max(16, near // 2 // each)
+    rows = math.prod(n for d, n in core.results.items() if d in sizes and d != nest.dims[lane].name)
+    beside = each + rest * rows * itemsize
     windows = any(
         nest.dims[lane].name not in a.strides and a.is_window(core.dims) for a in core.reads
     )
     if windows and rest > 1 and core.device.l1_bytes // 2 // each >= _NEAR_STEPS:
         room = core.device.l1_bytes // 2 // each
+    elif beside * nest.dims[widest].extent > near and near // 2 // beside >= _DEEP:
+        room = min(room, near // 2 // beside)  # or all rows would push the panel out
     whole = core.compacted or nest.point.type.compute != nest.point.type
     if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
