@@ -111,6 +111,13 @@ def test_few_rows_stay_beside_a_column() -> None:
     assert chosen(CASCADE_LAKE, MATMUL, (128, 1000), (1000, 128)).tile == (0, 64, 0)
 
 
+def test_results_of_few_steps_are_stored_in_order() -> None:
+    """And not in columns, which would be in 256 pages each."""
+    text = "float(D, T) X, float(S, D) W) -> (O) { O(s, t) +=! X(d, t) * W(s, d) }"
+    assert chosen(CASCADE_LAKE, text, (32, 4000), (256, 32)).tile == ()
+    assert chosen(CASCADE_LAKE, text, (128, 1000), (256, 128)).tile == (0, 64, 0)
+
+
 @pytest.mark.parametrize("size", [512, 1024, 2048])
 def test_rows_far_apart_are_not_read_again_for_each_column(size: int) -> None:
     text = "double(M, K) A, double(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
