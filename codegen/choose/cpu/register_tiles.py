@@ -57,6 +57,8 @@ _PIECE = 32
 _OF_MEMORY = 4
 """... or so many of what caches do not keep: a core puts few lines together at a time, and rows of
 eight took twice as long as rows of four."""
+_ALONG_ROWS = 4
+"""Vectors of each row of results that are put together from lanes that are apart."""
 _WORTH_TILE = 0.95
 """The part of a nest's time that is left, if a register tile is worth more code ..."""
 _NEARLY = 1.03
@@ -341,7 +343,22 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     if least > whole * _WORTH_TILE or whole <= least_memory_cycles(core):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
-    return min(enough, key=lambda tile: math.prod(tile.values()))
+    return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
+
+
+def _along_rows(core: Core, lane: str | None, tile: dict[str, int]) -> dict[str, int]:
+    """The register tile with several vectors of each row of results, where these rows are put
+    together from lanes that are apart: a store that lies in two lines waits for both, and the next
+    one of the row needs one of them again. On a Cascade Lake, transposing 4 MB takes .3 to .7 of
+    the time with four vectors of 8 rows, compared with one of 8 or 16, and .8 to 1.0 where rows
+    begin on lines."""
+    rows = [d for d in tile if any(a.transposed(d, lane, core.lanes) for a in core.reads)]
+    if lane is None or len(rows) != 1 or core.called:
+        return tile
+    if core.target.strides.get(lane) != core.target.itemsize:
+        return tile
+    vectors = min(_ALONG_ROWS, -(-core.nest.dim(lane).extent // core.lanes))
+    return {**tile, lane: vectors} if vectors > tile.get(lane, 1) else tile
 
 
 def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
