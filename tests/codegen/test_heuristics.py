@@ -697,6 +697,12 @@ def test_several_vectors_of_a_row_are_put_together(
     assert (found.vectorize, found.register) == ((1, 16), (8, vectors))
 
 
+def test_lanes_many_elements_apart_are_read_one_by_one() -> None:
+    """32 bytes: no vector has two of them, whatever its length."""
+    found = chosen(ZEN4, "uint8(M, N) A) -> (C) { C(n, m) = A(m, n) }", (126742, 32))
+    assert (found.vectorize, found.register) == ((1, 64), (16, 4))
+
+
 @pytest.mark.parametrize(("planes", "order"), [(8, ()), (40, (1, 0, 2))])
 def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
     planes: int, order: tuple[int, ...]
