@@ -703,6 +703,25 @@ def test_lanes_many_elements_apart_are_read_one_by_one() -> None:
     assert (found.vectorize, found.register) == ((1, 64), (16, 4))
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "tile", "inner"),
+    [
+        (128, 20000, 16, 1024, ()),
+        (256, 8192, 64, 1024, ()),
+        (256, 8192, 512, 64, (1, 0, 2)),
+        (64, 6000, 32, 64, (1, 0, 2)),
+    ],
+    ids=["short", "longer", "deep", "few results"],
+)
+def test_long_rows_of_results_that_caches_do_not_hold_are_written_one_by_one(
+    rows: int, columns: int, depth: int, tile: int, inner: tuple[int, ...]
+) -> None:
+    """A page of each, where the panel leaves the second cache room."""
+    found = chosen(CASCADE_LAKE, MATMUL, (rows, depth), (depth, columns))
+    assert found.tile and found.tile[1] == tile
+    assert found.inner_order == inner
+
+
 @pytest.mark.parametrize(("planes", "order"), [(8, ()), (40, (1, 0, 2))])
 def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
     planes: int, order: tuple[int, ...]

@@ -34,6 +34,8 @@ _WORTH_ORDER = 0.95
 """The part of a nest's time that is left, if another order of its loops is."""
 _DEEP = 256
 """Points of a reduction after which it costs little to store partial results and to read them."""
+_LONG_ROW = PAGE // 2
+"""Bytes of a row of results, at least, for rows to be done one after the other."""
 _LONG_PIECE = 10
 """Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
 _SHORT_PIECE = 4
@@ -350,7 +352,24 @@ def _by_columns(
     for k in apart:
         if nest.dims[k].extent > 1:
             tile[k] = 1
+    panel = (tile[widest] or nest.dims[widest].extent) * rest * itemsize
+    if tile[lane] and (columns := _columns_of_long_rows(core, nest.dims[lane].name, width, panel)):
+        tile[lane] = columns * width
+        inner = (*(k for k in inner if k not in (lane, *reductions)), lane, *reductions)
     return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _columns_of_long_rows(core: Core, lane: str, width: int, column: int) -> int:
+    """How many columns of register tiles, each so wide, are done row by row, so that caches that
+    do not hold the results get pieces of a page of each row, and not of many rows in turns; 0 if
+    one after the other. ``column``: bytes of the panel along one point. On a Cascade Lake, products
+    of 8, 16 and 64 numbers with 2 to 7 MB of results take .65, .44 and .80 of the time so, and .19
+    to .69 where rows do not begin on lines; with 1.5 MB they take as long."""
+    target, l2 = core.target, core.device.l2_bytes
+    if target.whole <= 2 * l2 or target.strides.get(lane) != target.itemsize or core.compacted:
+        return 0
+    most = min(PAGE // target.itemsize, l2 // 4 // column, core.nest.dim(lane).extent)
+    return most // width if most * target.itemsize >= _LONG_ROW else 0
 
 
 def _streamed(
