@@ -651,6 +651,16 @@ def test_but_not_where_memory_takes_longer() -> None:
     assert not any(chosen(NARROW, STENCIL, (4098, 4097)).register or ())
 
 
+@pytest.mark.parametrize(("depth", "rows"), [(400, 64), (40, 640)])
+def test_planes_that_the_second_cache_loses_are_read_once_by_several(depth: int, rows: int) -> None:
+    """Seven reads of three planes: of 64 rows each is still near, of 640 it is not."""
+    heat = """float(Z, Y, X) A) -> (B) { B(z, y, x) = A(z, y + 1, x + 1) + A(z + 2, y + 1, x + 1)
+        + A(z + 1, y, x + 1) + A(z + 1, y + 2, x + 1) + A(z + 1, y + 1, x)
+        + A(z + 1, y + 1, x + 2) - 6 * A(z + 1, y + 1, x + 1) }"""
+    found = chosen(CASCADE_LAKE, heat, (depth, rows, 800))
+    assert ((found.register or (0,))[0] > 1) == (rows == 640)
+
+
 @pytest.mark.parametrize("size", [28, 1000, 4000])
 @pytest.mark.parametrize("device", [NARROW, WIDE])
 def test_what_is_transposed_is_read_or_written_in_rows(device: CpuProfile, size: int) -> None:

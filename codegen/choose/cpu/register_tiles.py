@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, STREAMS
-from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, sharing_dims
+from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, planes_again, sharing_dims
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
 from tcl.codegen.choose.cpu.variants import (
@@ -340,7 +340,8 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
         found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
-    if least > whole * _WORTH_TILE or whole <= least_memory_cycles(core):
+    hidden = whole <= least_memory_cycles(core) and not planes_again(core, lane, {})
+    if least > whole * _WORTH_TILE or hidden:
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
