@@ -651,6 +651,14 @@ def test_but_not_where_memory_takes_longer() -> None:
     assert not any(chosen(NARROW, STENCIL, (4098, 4097)).register or ())
 
 
+@pytest.mark.parametrize(("rows", "tile"), [(100, 13), (1200, 0)])
+def test_sums_of_neighbours_from_afar_are_done_row_after_row(rows: int, tile: int) -> None:
+    """Rows that share what they read pay where the second cache has it."""
+    text = "float(A, B) X, float(2, B) W) -> (O) { O(a, b) +=! X(a + k, b) * W(k, b) }"
+    found = chosen(CASCADE_LAKE, text, (rows, 616), (2, 616))
+    assert found.register == (tile, 1, 2)
+
+
 @pytest.mark.parametrize(("depth", "rows"), [(400, 64), (40, 640)])
 def test_planes_that_the_second_cache_loses_are_read_once_by_several(depth: int, rows: int) -> None:
     """Seven reads of three planes: of 64 rows each is still near, of 640 it is not."""

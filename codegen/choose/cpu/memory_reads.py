@@ -234,6 +234,15 @@ def least_memory_cycles(core: Core) -> float:
     return touched / memory_rate(core.device) if touched > cached_bytes(core.device) else 0.0
 
 
+def least_far_cycles(core: Core) -> float:
+    """Cycles in which what a nest reads and writes comes from behind the second cache at least, if
+    that does not keep it."""
+    touched = _touched_bytes(core)
+    if touched <= 2 * core.device.l2_bytes:
+        return 0.0
+    return least_memory_cycles(core) or touched / PIECES_BYTES_PER_CYCLE
+
+
 def _touched_bytes(core: Core) -> int:
     """Of all tensors that the nest reads and writes."""
     return sum({access.tensor: access.whole for access in (*core.reads, core.target)}.values())

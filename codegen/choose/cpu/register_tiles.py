@@ -11,9 +11,14 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
-from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, STREAMS
-from tcl.codegen.choose.cpu.memory_reads import least_memory_cycles, planes_again, sharing_dims
+from tcl.codegen.choose.cpu.memory_reads import (
+    least_far_cycles,
+    least_memory_cycles,
+    planes_again,
+    sharing_dims,
+)
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
 from tcl.codegen.choose.cpu.variants import (
@@ -281,21 +286,37 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
 
 def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
     """The fewest rows of a register tile that take nearly as little, where each point computes so
-    much that its values take registers, too."""
-    if core.each < _LIVE_VALUES or core.called or core.products is not None or core.compacted:
+    much that its values take registers, too; or no longer than the caches take, where results are
+    sums of a few neighbours: one row after the other is read in order."""
+    lives = core.each >= _LIVE_VALUES and not core.called
+    waits = _waits_for_neighbours(core, found)
+    if not (lives or waits) or core.products is not None or core.compacted:
         return found
     choices = [
         [n for n in _ROWS if n < size and d != found.lane] + [size]
         for d, size in found.sizes.items()
     ]
     parts = (dict(zip(found.sizes, each, strict=True)) for each in itertools.product(*choices))
-    enough = (tile for tile in parts if math.prod(tile.values()) >= _FEW_POINTS)
+    least = 1 if waits else _FEW_POINTS
+    enough = (tile for tile in parts if math.prod(tile.values()) >= least)
     for tile in sorted(enough, key=lambda tile: math.prod(tile.values())):
         kept = {d: n for d, n in tile.items() if n > 1 or d == found.lane}
         cycles = nest_cycles(core, found.lane, kept)
-        if cycles <= _NEARLY_WHOLE * found.cycles:
+        if cycles <= max(_NEARLY_WHOLE * found.cycles, waits):
             return TileChoice(core, found.lane, kept, cycles)
     return found
+
+
+def _waits_for_neighbours(core: Core, found: TileChoice) -> float:
+    """Cycles in which operands and results come from behind the second cache at least, where each
+    result takes a few neighbours in rows with the lanes along them, and no operand of that size is
+    read again for others; else 0."""
+    if core.steps > 2 * SHORT_LOOP or not found.has_lanes_of_results:
+        return 0.0
+    far = [a for a in core.reads if a.elements * a.itemsize > core.device.l1_bytes // 2]
+    rows = all(a.strides.get(found.lane or "") == a.itemsize and not a.scattered for a in far)
+    once = rows and all(core.results.keys() <= a.strides.keys() for a in far)
+    return least_far_cycles(core) if once else 0.0
 
 
 def _shares_only_in_pairs(core: Core, lane: str) -> bool:
