@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
 from tcl.codegen.choose.cpu.lanes import lanes_of
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes
+from tcl.codegen.choose.cpu.memory_reads import cached_bytes, surely_cached
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
@@ -88,7 +88,7 @@ def tiles_ahead(
     tile = _Tile.from_options(nest, chosen)
     found: dict[int, int] = {}
     asked = 0
-    near = []
+    near: list[tuple[int, int, bool]] = []
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
         size = layout.bytes
@@ -97,16 +97,19 @@ def tiles_ahead(
             continue
         lines = tile.lines(layout, load.ref)
         if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
-            near.append((position, lines))
+            again = tile.comes_again(layout, load.ref) and size <= surely_cached(device)
+            near.append((position, lines, again))
         elif size > _LARGE * device.l2_bytes:
             saved = size / UNASKED_BYTES_PER_CYCLE - tile.asking(lines)
             ahead = next_block(nest, layout, load.ref, device, chosen)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
                 asked += lines
-    for position, lines in near:
-        # What the processor has in time by itself may cost nothing.
-        if not device.reads_ahead or not tile.asking(asked + lines):
+    for position, lines, again in near:
+        # What the processor has in time by itself may cost nothing, nor lines of the last cache
+        # that are asked for again in each step: on a Cascade Lake, products of 16 to 256 numbers
+        # in tiles of 14 by 1 take .6 to .7 of the time without, from memory 1.02 to 1.28.
+        if not ((device.reads_ahead or again) and tile.asking(asked + lines)):
             found[position] = NEAR
             asked += lines
     return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
@@ -218,6 +221,13 @@ class _Tile:
                 size = -(-size * self._lanes_along(name) * layout.itemsize // LINE)
             found *= size
         return found
+
+    def comes_again(self, layout: ir.Layout, ref: ir.TensorRef) -> bool:
+        """Whether the next tiles come to the same lines of an operand."""
+        return any(
+            self.sizes.get(name, 1) * self._lanes_along(name) * layout.itemsize < LINE
+            for name in layout.in_order(ref)
+        )
 
     def asking(self, lines: int) -> float:
         """Cycles that it takes to ask for so many lines in every tile: none, as long as the
