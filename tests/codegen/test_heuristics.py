@@ -138,6 +138,16 @@ def test_a_large_image_is_not_read_again_for_each_channel() -> None:
     assert few.vectorize == (3, 8)
 
 
+@pytest.mark.parametrize("type_", ["float", "bfloat16"])
+def test_columns_are_wider_where_an_image_does_not_stay_in_the_second_cache(type_: str) -> None:
+    """It is read anew for each of them."""
+    text = f"""{type_}(N, C, H, W) I, {type_}(F, C, R, S) K) -> (O) {{
+        O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s) }}"""
+    small = chosen(CASCADE_LAKE, text, (8, 64, 20, 20), (64, 64, 3, 3)).register or ()
+    large = chosen(CASCADE_LAKE, text, (8, 64, 56, 56), (64, 64, 3, 3)).register or ()
+    assert (small[1], large[1]) == (1, 2)
+
+
 @pytest.mark.parametrize(("name", "lanes"), [("Zen 4", 8), ("Zen 5", 16)])
 def test_vectors_that_a_core_halves_are_shorter_where_they_fill_rows(name: str, lanes: int) -> None:
     device = known_cpus.find(name)

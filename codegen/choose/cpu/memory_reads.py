@@ -86,14 +86,22 @@ def repeated_pass_cycles(
         return 0.0
     if lane in access.strides:
         return _window_pass_cycles(core, access, lane, sizes)
-    columns = (a for a in core.reads if a.strides.get(lane) == a.itemsize)
-    if all(core.near(a, lane) for a in columns):
+    columns = (a for a in core.reads if lane in a.strides)
+    if all(core.near(a, lane) and not core.staged(a, lane, sizes) for a in columns):
         return 0.0
-    inside = (d for d in core.nest.dims if d.reduction or d.name in sizes)
-    points = math.prod(d.extent for d in inside if d.name in access.strides)
-    if points * access.itemsize <= core.device.l2_bytes:
+    outside = (d for d in core.nest.dims if not d.reduction and d.name not in sizes)
+    times = math.prod(d.extent for d in outside if d.name in access.strides)
+    kept = core.device.l2_bytes // (2 if access.overlapping else 1)
+    narrow = (
+        core.nest.point.type.compute != core.nest.point.type
+    )  # what windows read is made wider before
+    each = (
+        core.nest.point.type.compute.itemsize if access.overlapping and narrow else access.itemsize
+    )
+    if access.elements * each // times <= kept:
         return 0.0
-    read = access.elements * access.itemsize * core.again(access, lane, sizes)
+    again = core.again(access, lane, sizes)
+    read = access.elements * each * again if again > 1 else 0
     # Few accumulators hide less of it.
     few = max(0.0, _HIDING - math.prod(sizes.values()))
     return read / HIDDEN_BYTES_PER_CYCLE * (1.0 + few)
