@@ -91,13 +91,9 @@ def repeated_pass_cycles(
         return 0.0
     outside = (d for d in core.nest.dims if not d.reduction and d.name not in sizes)
     times = math.prod(d.extent for d in outside if d.name in access.strides)
-    kept = core.device.l2_bytes // (2 if access.overlapping else 1)
-    narrow = (
-        core.nest.point.type.compute != core.nest.point.type
-    )  # what windows read is made wider before
-    each = (
-        core.nest.point.type.compute.itemsize if access.overlapping and narrow else access.itemsize
-    )
+    kept, each, type_ = core.device.l2_bytes, access.itemsize, core.nest.point.type
+    if access.overlapping:  # rows of an image lie apart, and are made wider beforehand
+        kept, each = kept // 2, each * type_.compute.itemsize // type_.itemsize
     if access.elements * each // times <= kept:
         return 0.0
     again = core.again(access, lane, sizes)
