@@ -313,8 +313,10 @@ def _waits_for_neighbours(core: Core, found: TileChoice) -> float:
     read again for others; else 0."""
     if core.steps > 2 * SHORT_LOOP or not found.has_lanes_of_results:
         return 0.0
+    if any(a.scattered for a in core.reads):
+        return 0.0  # to find what data select takes longer
     far = [a for a in core.reads if a.elements * a.itemsize > core.device.l1_bytes // 2]
-    rows = all(a.strides.get(found.lane or "") == a.itemsize and not a.scattered for a in far)
+    rows = all(a.strides.get(found.lane or "") == a.itemsize for a in far)
     once = rows and all(core.results.keys() <= a.strides.keys() for a in far)
     return least_far_cycles(core) if once else 0.0
 
