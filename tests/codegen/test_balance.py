@@ -31,7 +31,7 @@ def test_threads_copy_columns_of_their_own(size: int) -> None:
     found = chosen(2, MATMUL, ((size, size), (size, size)))
     rows, columns, _ = found.chunk or (0, 0, 0)
     assert rows == 0 and columns <= size // 4, "a thread that is held up has less to do"
-    # Inside of the loop over tiles; before it where the second cache does not hold those of a chunk.
+    # Inside of the loop over tiles; before it where the second cache does not hold a chunk's.
     assert found.stage is not None and found.stage[1] == (2 if size < 2048 else 1)
 
 

@@ -248,6 +248,20 @@ def test_what_windows_share_stays_in_the_first_cache(channels: int) -> None:
     assert chosen(ZEN4, text, *shapes).tile[3] == 16
 
 
+def test_lanes_along_rows_of_a_window_keep_planes_in_the_first_cache() -> None:
+    """Of 48 channels 16 at a time; of frames that the window goes along, all."""
+    text = """float(C, H, W) I, float(F, C, 3, 3) K) -> (O) {
+        O(f, h, w) +=! I(c, h + r, w + s) * K(f, c, r, s) }"""
+    found = chosen(CASCADE_LAKE, text, (48, 37, 61), (40, 48, 3, 3))
+    assert found.vectorize == (2, 16) and not found.stage
+    assert found.tile == (0, 0, 0, 16, 0, 0)
+    few = chosen(CASCADE_LAKE, text, (8, 37, 61), (40, 8, 3, 3))
+    assert few.vectorize == (2, 16) and not few.tile
+    average = """float(T, S) Y, float(T, P) X) -> (O) {
+        O(s, l, p) +=! Y(t + 14, s) * X(t + l, p) where l in 0:15 }"""
+    assert not chosen(CASCADE_LAKE, average, (600, 20), (600, 70)).tile
+
+
 def test_matrices_of_a_batch_that_are_near_are_not_copied() -> None:
     text = "float(B, N, K) X, float(B, K, M) Y) -> (Z) { Z(b, n, m) +=! X(b, n, k) * Y(b, k, m) }"
     near = chosen(NARROW, text, (30, 40, 64), (30, 64, 48))
