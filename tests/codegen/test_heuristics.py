@@ -245,7 +245,7 @@ def test_what_windows_share_stays_in_the_first_cache(channels: int) -> None:
     text = """float(C, H, W) I, float(F, C, 3, 3) K) -> (O) {
         O(f, h, w) +=! I(c, h + r, w + s) * K(f, c, r, s) }"""
     shapes = (channels, 58, 58), (64, channels, 3, 3)
-    assert chosen(ZEN4, text, *shapes).tile[3] == 16
+    assert (chosen(ZEN4, text, *shapes).tile or ())[3] == 16
 
 
 def test_lanes_along_rows_of_a_window_keep_planes_in_the_first_cache() -> None:

@@ -232,7 +232,8 @@ def test_arrays_are_moved_as_numbers_are(seed: float) -> None:
         moved = moved_arrays(x, *(np.full(1, each) for each in (1e-9, 1e-10, seed)))
         expected = [nudged(each, 1e-9, 1e-10, seed) for each in x]
     np.testing.assert_array_equal(moved, expected)
-    assert np.ndim(moved_arrays(np.float64(2.5), *map(np.float64, (1e-9, 0.0, seed)))) == 0
+    scalars = (np.array(each) for each in (2.5, 1e-9, 0.0, seed))
+    assert np.ndim(moved_arrays(*scalars)) == 0
 
 
 def test_what_is_rounded_is_moved_up_by_one_run_and_down_by_the_next() -> None:
