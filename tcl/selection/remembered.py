@@ -24,6 +24,10 @@ from tcl.tuner.cache.tuning_cache import TuningCache
 _log = logger("executors")
 
 
+def _default() -> Chosen:  # a lambda could not be pickled
+    return DEFAULT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered(Choices):
     """Options that an adviser chooses, best first, or the one that it has chosen earlier."""
@@ -32,7 +36,7 @@ class Remembered(Choices):
     by: Adviser
     now: bool = False
     """Whether it has just been asked, so that what is made is to be remembered."""
-    instead: Callable[[], Chosen] = field(default=lambda: DEFAULT, compare=False)
+    instead: Callable[[], Chosen] = field(default=_default, compare=False)
 
     def otherwise(self) -> Chosen:
         return self.instead()
