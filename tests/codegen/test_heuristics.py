@@ -233,6 +233,14 @@ def test_vectors_of_a_whole_line_that_are_read_often_are_copied(device: CpuProfi
     assert bool(found.stage and found.stage[1] >= 0) == (device is ZEN4)
 
 
+@pytest.mark.parametrize(("size", "copied"), [(32, False), (64, False), (100, True)])
+def test_but_not_matrices_of_a_batch_that_the_first_cache_keeps(size: int, copied: bool) -> None:
+    """To copy all of them would read and write behind the second cache what is read there once."""
+    text = "float(B, M, K) X, float(B, K, N) Y) -> (Z) { Z(b, m, n) +=! X(b, m, k) * Y(b, k, n) }"
+    found = chosen(CASCADE_LAKE, text, (256, size, size), (256, size, size))
+    assert bool(found.stage) == copied
+
+
 @pytest.mark.parametrize("columns", [512, 500])
 def test_rows_that_push_each_other_out_of_the_first_cache_are_copied(columns: int) -> None:
     found = chosen(NARROW, MATMUL, (64, 128), (128, columns))

@@ -14,6 +14,7 @@ order, and do not tell times.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
@@ -248,6 +249,14 @@ class Core:
                 size = sizes.get(dim, 1) * (self.lanes if dim == lane else 1)
                 found *= -(-extent // size)
         return found
+
+    def in_turns(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Bytes of an operand between two times that register tiles, in the order of the
+        dimensions, read an element of it: of a batch one matrix."""
+        outside = itertools.takewhile(lambda d: d in access.strides, self.results)
+        units = {d: sizes.get(d, 1) * (self.lanes if d == lane else 1) for d in outside}
+        turns = math.prod(-(-self.results[d] // n) for d, n in units.items())
+        return access.elements * access.itemsize // turns
 
     def staged(self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand should be copied that has the lanes apart from each other, or whose

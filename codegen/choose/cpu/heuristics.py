@@ -505,7 +505,7 @@ def _panels(
         torn = (
             core.lanes * access.itemsize >= LINE
             and access.strides.get(lane) == access.itemsize
-            and access.elements * access.itemsize > core.device.l1_bytes
+            and core.in_turns(access, lane, sizes) > core.device.l1_bytes
         )
         if access.overlapping:
             levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)

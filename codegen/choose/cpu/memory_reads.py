@@ -110,10 +110,7 @@ def _window_pass_cycles(
     it are not copied: loops are in the order of the dimensions."""
     if not access.overlapping:
         return 0.0
-    names = [d.name for d in core.nest.dims if not d.reduction and d.extent > 1]
-    first = next((k for k, name in enumerate(names) if name not in access.strides), len(names))
-    outside = math.prod(core.nest.dim(n).extent for n in names[:first] if n in access.strides)
-    if access.elements * access.itemsize // outside <= core.device.l2_bytes // 2:
+    if core.in_turns(access, lane, sizes) <= core.device.l2_bytes // 2:
         return 0.0
     read = access.elements * access.itemsize * (core.again(access, lane, sizes) - 1)
     return read / PIECES_BYTES_PER_CYCLE
