@@ -17,8 +17,10 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import loads, rewritten, values_of, walk
-from tcl.grammar.sizes.varying import provably_equal, representative
+from tcl.codegen.loopir.conditions import index_of
+from tcl.codegen.loopir.walk import indices, loads, rebuilt, rewritten, values_of
+from tcl.grammar.sizes.varying import Size, provably_equal, representative
+from tcl.grammar.syntax.types import INT64
 
 _Place: TypeAlias = tuple[str, str, int]
 """Two dimensions of a ``nest`` that follow each other, or two axes of a ``tensor``: its name, and
@@ -99,9 +101,8 @@ def _together(program: ir.Program) -> set[_Place]:
 def _alike(nest: ir.Nest, k: int) -> bool:
     """Whether a dimension and the next one may be one, whatever they are used for."""
     one, other = nest.dims[k : k + 2]
-    values = (v for value in values_of(nest.point) for v in walk(value))
-    indices = (v.index for v in values if isinstance(v, ir.Position))
-    named = {name for index in indices for name, _ in index.terms}
+    computed = (rewritten(v, lambda _: ir.Const(0, INT64)) for v in values_of(nest.point))
+    named = {name for value in computed for index in indices(value) for name, _ in index.terms}
     return (
         (nest.sequential is None or nest.point.scatters)  # which stay in order
         and one.reduction == other.reduction
@@ -125,7 +126,8 @@ def _along(
     nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, axis: int
 ) -> tuple[str, str] | None:
     """The dimensions that go along an axis and the next one, row after row. Others may move by
-    whole rows, as places of a window (``_merges_in_window``)."""
+    whole rows, as places of a window (``_merges_in_window``), and the ends of the axis may hold
+    them up (``_clamped``)."""
     one, other = ref.subscripts[axis : axis + 2]
     rows, length = layout.extents[axis : axis + 2]
     row, step = layout.strides[axis : axis + 2]
@@ -133,19 +135,39 @@ def _along(
         row, step * length
     ):
         return None
-    if not (isinstance(one, ir.Affine) and isinstance(other, ir.Affine)):
-        return None
-    if [c for _, c in other.terms] != [1]:
+    if not isinstance(other, ir.Affine) or [c for _, c in other.terms] != [1]:
         return None
     ((b, _),) = other.terms
     dim, first = nest.dim(b), layout.origin[axis + 1]
-    if len(one.terms) > 1 and not _merges_in_window(nest, ref, dim, row // layout.itemsize):
+    ends = _clamped(one)
+    window = isinstance(one, ir.Computed) or len(one.terms) > 1
+    if isinstance(one, ir.Computed) and isinstance(row, Size):
+        return None
+    if window and not _merges_in_window(nest, ref, dim, row // layout.itemsize):
         return None
     if dim.first + other.constant != first or not provably_equal(dim.extent, length):
         return None
     position = nest.dims.index(dim)
     a = nest.dims[position - 1].name if position else b
-    return (a, b) if one.coefficient(a) == 1 and not one.coefficient(b) else None
+    along = {x.coefficient(a) for x in ends}
+    return (a, b) if {1} <= along <= {0, 1} and not any(x.coefficient(b) for x in ends) else None
+
+
+def _clamped(subscript: ir.Subscript) -> list[ir.Affine]:
+    """The index expressions of which a subscript is one, or the smaller or larger; empty if it is
+    no such thing."""
+    if isinstance(subscript, ir.Affine):
+        return [subscript]
+    found, pending = list[ir.Affine](), [] if subscript.check else [subscript.value]
+    while pending:
+        match pending.pop():
+            case ir.Binary(op="min" | "max", left=left, right=right, type=type_) if type_ == INT64:
+                pending += left, right
+            case value if (index := index_of(value)) is not None and value.type == INT64:
+                found.append(index)
+            case _:
+                return []
+    return found
 
 
 def _merges_in_window(nest: ir.Nest, ref: ir.TensorRef, dim: ir.Dim, length: int) -> bool:
@@ -155,7 +177,7 @@ def _merges_in_window(nest: ir.Nest, ref: ir.TensorRef, dim: ir.Dim, length: int
     reduction only if no results share what it reads."""
     if representative(length) >= _LONG_ROW:
         return False
-    named = {name for s in ref.subscripts if isinstance(s, ir.Affine) for name, _ in s.terms}
+    named = {name for s in ref.subscripts for index in _clamped(s) for name, _ in index.terms}
     results = (d for d in nest.dims if not d.reduction and not provably_equal(d.extent, 1))
     return not dim.reduction or all(d.name in named for d in results)
 
@@ -166,8 +188,9 @@ def _unpaired(nest: ir.Nest, ref: ir.TensorRef, along: Sequence[int | None]) -> 
     position = {d.name: k for k, d in enumerate(nest.dims)}
     for axis, s in enumerate(ref.subscripts):
         here = {*along[max(0, axis - 1) : axis + 1]}
-        for name, _ in s.terms if isinstance(s, ir.Affine) else ():
-            yield from {position[name] - 1, position[name]} - here
+        for index in (s,) if isinstance(s, ir.Affine) else indices(s.value):
+            for name, _ in index.terms:
+                yield from {position[name] - 1, position[name]} - here
 
 
 def _changed(ref: ir.TensorRef, subscripts: Iterable[ir.Subscript]) -> ir.TensorRef:
@@ -218,25 +241,55 @@ def _merged_nest(
             dims[k] = replace(dims[k], extent=1)
 
     def ref(old: ir.TensorRef) -> ir.TensorRef:
-        """The same element: of a run, the last axis counts all of its points from 0, and the
-        others stay at their first index."""
         layout, subscripts = tensors[old.tensor].layout, list(old.subscripts)
         for run in axes[old.tensor]:
-            along = [s for s in (subscripts[k] for k in run) if isinstance(s, ir.Affine)]
-            if len(along) < len(run):
-                raise ir.IRError(f"an axis of {old.tensor} depends on data")
-            ((name, _),) = along[-1].terms
-            end = nest.dims.index(nest.dim(name)) + 1
-            place = ir.Affine()  # of the first point in the run, rows before columns
-            for k, low, dim in zip(run, along, nest.dims[end - len(run) : end], strict=True):
-                own, shift = ir.Affine.variable(dim.name), layout.origin[k] - dim.first
-                place = place.scaled(layout.extents[k]) + low + own.scaled(-1)
-                place = place + ir.Affine((), -shift)
-                subscripts[k] = own + ir.Affine((), shift)
-            subscripts[run[-1]] = ir.Affine.variable(name) + place
+            here = slice(run[0], run[-1] + 1)
+            subscripts[here] = _in_one(nest, layout, run, subscripts[here])
         return _changed(old, subscripts)
 
     changed = _rewritten(nest, lambda load: replace(load, ref=ref(load.ref)))
     changed = replace(changed, point=replace(changed.point, target=ref(nest.point.target)))
     loops = (ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
     return replace(changed, dims=tuple(dims)).with_loops(loops)
+
+
+def _in_one(
+    nest: ir.Nest, layout: ir.Layout, run: range, subscripts: Sequence[ir.Subscript]
+) -> Iterator[ir.Subscript]:
+    """The subscripts of the same element along a run of axes: the last axis counts all of its
+    points from 0, and the others stay at their first index."""
+    whole, *inside = subscripts
+    along = [s for s in inside if isinstance(s, ir.Affine)]
+    if len(along) < len(inside):
+        raise ir.IRError("an axis that is merged depends on data")
+    ((name, _),) = along[-1].terms
+    end, last = nest.dims.index(nest.dim(name)) + 1, ir.Affine.variable(name)
+    dims = nest.dims[end - len(run) : end]
+    own = [
+        ir.Affine.variable(d.name) + ir.Affine((), layout.origin[k] - d.first)
+        for k, d in zip(run, dims, strict=True)
+    ]
+    row, rest = 1, ir.Affine()  # of the first point in the run, rows before columns
+    for k, low, at in zip(run[1:], along, own[1:], strict=True):
+        row *= layout.extents[k]
+        rest = rest.scaled(layout.extents[k]) + low + at.scaled(-1)
+
+    def place(index: ir.Affine) -> ir.Affine:
+        return last + (index + own[0].scaled(-1)).scaled(row) + rest
+
+    def clamped(value: ir.Value) -> ir.Value:
+        index = index_of(value)
+        if index is None:
+            return rebuilt(value, clamped)
+        if index.coefficient(dims[0].name):
+            return ir.Position(place(index), INT64)
+        # Whatever the first dimension is, the others are where they are in a row.
+        fixed = (index + ir.Affine((), -layout.origin[run[0]])).scaled(row) + rest
+        inner = ir.Binary("%", ir.Position(last, INT64), ir.Const(row, INT64), INT64)
+        return ir.Binary("+", ir.Position(fixed, INT64), inner, INT64)
+
+    yield from own[:-1]
+    if isinstance(whole, ir.Affine):
+        yield place(whole)
+    else:
+        yield ir.Computed(clamped(whole.value), check=False)

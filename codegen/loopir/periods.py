@@ -105,6 +105,9 @@ def piece_of(
         case ir.Binary(op="min" | "max" as op, left=left, right=right, type=type_) if (
             type_ == INT64
         ):
+            for near, far in ((left, right), (right, left)):
+                if index_of(far) is None and (found := _beyond(op, near, far, dims, lets)):
+                    return found
             one, other = piece_of(left, dims, lets), piece_of(right, dims, lets)
             return None if one is None or other is None else _on_one_side(op, one, other, dims)
     index = index_of(value)
@@ -145,6 +148,29 @@ def _on_one_side(op: str, one: Piece, other: Piece, dims: Mapping[str, ir.Dim]) 
     if provably_at_least(0, most):
         return chosen, one[1] + other[1]
     return (chosen, (*one[1], *other[1], (apart, 1))) if apart.terms else None
+
+
+def _beyond(
+    op: str,
+    value: ir.Value,
+    other: ir.Value,
+    dims: Mapping[str, ir.Dim],
+    lets: Mapping[str, ir.Value],
+) -> Piece | None:
+    """The smaller or larger of two, where most points of one lie beyond all of the other, as of
+    ``max(i - 6, i % 3)``; else None."""
+    piece, limits = piece_of(value, dims, lets), interval_of(other, dims, lets)
+    if piece is None or limits is None:
+        return None
+    index, bounds = piece
+    apart = index + ir.Affine((), -limits[0] if op == "min" else -limits[1])
+    apart = apart if op == "min" else apart.scaled(-1)
+    if not index.terms or any(name not in dims for name, _ in index.terms):
+        return None
+    least, most = apart.interval(dims)
+    if representative(least) + representative(most) > 0:
+        return None
+    return index, bounds if provably_at_least(0, most) else (*bounds, (apart, 1))
 
 
 def wrapped_axes(ref: ir.TensorRef) -> Iterator[tuple[int, ir.Affine, int]]:

@@ -67,6 +67,15 @@ IMAGE, ROW = (2, 3, 4, 5), (5,)
          [[2, 2, 3, 3, 5]]),
         ("O(k, c) = B(k + c, c) where k in 0:2, c in 0:3", (4, 3), [[2, 3]]),
         ("O(c, h, w) +=! A(0, c + k, h, w) where c in 0:2, k in 0:2", ROW, [[2, 1, 20, 2]]),
+        # Rows that stay within the tensor: short ones.
+        ("O(b, c, h, w) = A(b, c, max(h - 1, 0), w) where h in 0:4", ROW, [[1, 6, 1, 20]]),
+        ("O(b, c, h, w) = A(b, c, max(min(h + 1, 3) - 1, 0), w) where h in 0:4", ROW,
+         [[1, 6, 4, 5]]),
+        ("O(b, c, h, w) = A(b, max(c - 1, 0), h, w) where c in 0:3", ROW, [[2, 3, 1, 20]]),
+        ("O(b, c, h, w) = A(b, c, max(h - 1, 0), w) + h where h in 0:4", ROW, [[1, 6, 4, 5]]),
+        ("O(b, c, h, w) = A(b, c, min(2 * h, 3), w) where h in 0:4", ROW, [[1, 6, 4, 5]]),
+        ("O(b, c, h, w) +=! A(b, c, min(max(h + k - 1, 0), 3), w) where k in 0:3, h in 0:4", ROW,
+         [[1, 6, 1, 20, 3]]),
         # What one statement keeps apart is apart in all that have to do with it.
         ("T(b, c, h, w) = A(b, c, h, w)  O(b, c, h, w) = T(b, c, h, w) * B(c)", (3,),
          [[2, 3, 1, 20]] * 2),
@@ -138,7 +147,11 @@ def random_images(rng: Random) -> tuple[str, list[tuple[int, ...]]]:
         more |= {i: more[i] + sum(ranges[j]) - 1 for i, j in by.items() if j}
         shapes.append(tuple(sum(ranges[i]) + shift[i] + more[i] for i in axes))
         terms = {i: [i, *([str(shift[i])] if shift[i] else []), *by[i]] for i in axes}
-        subscripts = ", ".join(" + ".join(terms[i]) for i in axes)
+        places = [" + ".join(terms[i]) for i in axes]
+        for k, place in enumerate(places):
+            if rng.random() < 0.1:
+                places[k] = f"min(max({place} - 1, 0), {rng.choice((shapes[-1][k] - 1, 0))})"
+        subscripts = ", ".join(places)
         return f"A{len(shapes) - 1}({subscripts})"
 
     for k in range(rng.choice((1, 2, 3))):

@@ -129,6 +129,25 @@ def test_pieces_and_intervals(op: str) -> None:
         assert all(held)
 
 
+@pytest.mark.parametrize(
+    ("op", "shift", "within"), [("max", -6, range(8, 60)), ("min", 3, range(55))]
+)
+def test_most_points_lie_beyond_a_remainder(op: str, shift: int, within: range) -> None:
+    """Where neighbours three apart are held within a row of 60."""
+    at, by = ir.Position(ir.Affine.variable("i"), INT64), ir.Const(3, INT64)
+    inner: ir.Value = ir.Binary("%", at, by, INT64)
+    if op == "min":
+        inner = ir.Binary("+", inner, ir.Const(57, INT64), INT64)
+    moved = ir.Affine.variable("i") + ir.Affine((), shift)
+    for sides in [(ir.Position(moved, INT64), inner), (inner, ir.Position(moved, INT64))]:
+        piece = piece_of(ir.Binary(op, *sides, INT64), {"i": ir.Dim("i", 0, 60, False)}, {})
+        assert piece is not None
+        index, bounds = piece
+        held = [i for i in range(60) if all(at_point(each, i) < bound for each, bound in bounds)]
+        assert index == moved
+        assert held == list(within)
+
+
 @pytest.mark.parametrize("column", ["x + 20", "W + 20 - x"])
 def test_lanes_at_the_end_of_a_row_are_two_loads_under_masks(column: str) -> None:
     device = find("zen 4")
