@@ -125,6 +125,7 @@ class Statements:
         self.memory = AccessEmitter(
             *(b, program, places, addresses, device.converts_half),
             masks=device.has("avx512bw") and device.has("avx512vl"),
+            ends_soon=device.reads_ahead,
         )
         self.values.memory = self.memory
         self.matrix = MatrixUnit(b, device, program, self.dims, places)

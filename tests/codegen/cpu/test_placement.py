@@ -288,6 +288,16 @@ def test_ends_are_written_without_masks_where_these_are_slow(
     assert "llvm.memcpy" not in text
 
 
+@pytest.mark.parametrize(("features", "asked"), [("+sse4a", True), ("", False)])
+def test_ends_of_rows_are_asked_for_where_that_turns_no_streamer(
+    features: str, asked: bool
+) -> None:
+    device = replace(WIDE, features=AVX512 + "," + features)
+    sized = sized_of(SCALE.format("float"), np.zeros((4, 999)), np.zeros(999))
+    program = schedule(sized, MappingOptions().vectorize(16).nest(0).peel(), device)
+    assert ("llvm.prefetch" in emit_program(program, device).text) is asked
+
+
 def _most_stored_after_reads(columns: int, formula: str = "A(m, n) + B(n)") -> int:
     """How many vectors are stored at most before another one is read."""
     text = f"def f(float(M, N) A, float(N) B) -> (O) {{ O(m, n) = {formula} }}"
