@@ -98,7 +98,7 @@ def test_chunks_have_the_rows_of_a_register_tile() -> None:
         (group,) = groups(program, device)
         chunks.append(group.chunk(program, device)[1])
         assert fastest(program, program.nests[0], device).unit("s0.m") == 10
-    assert chunks == [10, 4]
+    assert chunks == [10, 2]
 
 
 ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / S(%s) }"
