@@ -241,6 +241,19 @@ def test_but_not_matrices_of_a_batch_that_the_first_cache_keeps(size: int, copie
     assert bool(found.stage) == copied
 
 
+def test_register_tiles_do_not_wait_for_what_is_asked_for() -> None:
+    """More than 4 rows of two vectors where the processor does not read on by itself."""
+    text = "float(B, M, K) X, float(B, K, N) Y) -> (Z) { Z(b, m, n) +=! X(b, m, k) * Y(b, k, n) }"
+    rows = [
+        (chosen(device, text, (512, 32, 32), (512, 32, 32)).register or ())[1]
+        for device in (
+            CASCADE_LAKE,
+            replace(CASCADE_LAKE, features=f"{CASCADE_LAKE.features},+sse4a"),
+        )
+    ]
+    assert rows[0] >= 8 and rows[1] == 4
+
+
 @pytest.mark.parametrize("columns", [512, 500])
 def test_rows_that_push_each_other_out_of_the_first_cache_are_copied(columns: int) -> None:
     found = chosen(NARROW, MATMUL, (64, 128), (128, columns))

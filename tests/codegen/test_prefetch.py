@@ -296,6 +296,18 @@ def test_the_default_reaches_into_the_next_block_of_what_is_read_again(
     assert distances(each) == [expected]
 
 
+@pytest.mark.parametrize("size", [32, 64])
+def test_the_default_reaches_into_the_next_matrix_of_a_batch_where_the_first_cache_has_room(
+    size: int,
+) -> None:
+    """On processors that do not read ahead into it; and their register tiles wait for none."""
+    text = "float(B, M, K) X, float(B, K, N) Y) -> (Z) { Z(b, m, n) +=! X(b, m, k) * Y(b, k, n) }"
+    product, batch = f"def f({text}", (1 << 19) // size**2
+    each = sized(product, X=(batch, size, size), Y=(batch, size, size))
+    assert distances(each) == [(2048, 4096) if size == 32 else (2048,)]
+    assert all(len(ahead) < 2 for ahead in distances(each, AMD))
+
+
 def test_asking_for_blocks_pays_where_few_lines_are_in_a_register_tile() -> None:
     each = sized(CONVOLUTION, I=(32, 32, 16, 14, 14), W1=(32, 16, 16, 3, 3))
     program = lower(each)

@@ -171,7 +171,9 @@ def _waits(
         in_place = in_rows and not copied
         ahead = waits and along and in_place and kept and _in_one_piece(core, access)
         waited = waits and not ahead
-        if waited and not again:
+        # Where the processor does not do so, prefetches ask for what the last cache keeps.
+        asked = kept and not (along or access.scattered or core.device.reads_ahead)
+        if waited and not (again or asked):
             yield memory_cycles(core, access, kept)
         if in_place and not waited:
             lanes = 1 if along else core.lanes
