@@ -57,6 +57,30 @@ def test_elements_that_remainders_come_to_again_are_read_once() -> None:
     assert (found.register or ())[1] == 3
 
 
+@pytest.mark.parametrize(
+    ("value", "lanes"),
+    [
+        ("A(n, i) < 128 || A(n, i) >= 192 ? 1 : 0", 64),
+        ("A(n, i) < 128 || A(n, i) >= 192 ? int32(A(n, i)) : 0", 64),
+        ("int32(A(n, i)) * int32(A(n, i))", 16),
+        ("(A(n, i) < 128 || A(n, i) >= 192) && B(i) < 128 ? 1 : 0", 16),
+    ],
+)
+def test_counts_of_bytes_have_the_lanes_of_bytes(value: str, lanes: int) -> None:
+    """Conditions of 64 bytes are one vector each, and four of the sums; not where other operands
+    are as wide as these."""
+    text = f"uint8(N, L) A, int32(L) B) -> (int32(N) C) {{ C(n) +=! {value} }}"
+    assert chosen(CASCADE_LAKE, text, (500, 128), (128,)).vectorize == (1, lanes)
+
+
+def test_several_sums_beside_each_other_have_lanes_of_their_own() -> None:
+    """Three sums of four registers leave none for a second row."""
+    sums = "\n".join(f"C{k}(n) +=! A(n, i) < 128 || A(n, i) >= {k} ? 1 : 0" for k in range(3))
+    text = f"uint8(N, L) A) -> (int32(N) C0, int32(N) C1, int32(N) C2) {{ {sums} }}"
+    found = plan_cpu(lower(sized(text, (500, 128))), MappingOptions("mlp"), CASCADE_LAKE)
+    assert {o.vectorize for o in found.options.values()} == {(1, 16)}
+
+
 def test_rows_of_lists_are_done_in_few_tiles() -> None:
     """13 vectors in two tiles, not in four: each goes through the points of the window again."""
     window = """float(D, R) P) -> (N) { N(d, r) +=! i < 3 || i > 5 || j < 4 || j > 8

@@ -8,7 +8,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import values_of, walk
 from tcl.grammar.syntax.types import FLOAT64
 
-_WIDEST = 4
+WIDEST = 4
 """Registers that a value takes at most: on Zen 4, comparisons of 64 areas in int64 at once take
 twice as long as of 8 to 16, codes of 64 neighbourhoods in int32 as long as of 32, and less than of
 16."""
@@ -27,7 +27,7 @@ def lanes_of(point: ir.Point, device: CpuProfile) -> int:
         key=lambda type_: type_.itemsize,
         default=point.type,
     )
-    return min(device.lanes(point.type), _WIDEST * device.lanes(widest))
+    return min(device.lanes(point.type), WIDEST * device.lanes(widest))
 
 
 def lanes_within(extent: int, point: ir.Point, device: CpuProfile) -> int:

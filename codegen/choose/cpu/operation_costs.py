@@ -21,6 +21,7 @@ from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT, long_calls
 from tcl.grammar.sizes.varying import provably_at_least
+from tcl.grammar.syntax.types import ScalarType
 
 NORMS = frozenset("hypot rhypot norm3d norm4d rnorm3d rnorm4d".split())
 """Built-in functions that are a few instructions, in float64 for float32, too: on Zen 4, bytes made
@@ -33,6 +34,21 @@ def arithmetic_cycles(nest: ir.Nest, call: float = CALL_CYCLES) -> dict[frozense
     """Cycles per point, by the dimensions that the operations depend on; ``call``: of a built-in
     function that is more than an instruction."""
     return _counted(nest, lambda value: _cycles(value, call), _accumulation_cycles)
+
+
+def wide_cycles(
+    nest: ir.Nest, registers: Callable[[ScalarType], int]
+) -> dict[frozenset[str], float]:
+    """As ``arithmetic_cycles``, where lanes of wider types take several ``registers``."""
+
+    def cycles(value: ir.Value) -> float:
+        types = [v.type for v in (value, *children(value)) if not v.type.is_bool]
+        return _cycles(value) * max((registers(t) for t in types), default=1)
+
+    def added(nest: ir.Nest, multiplied: bool) -> float:
+        return _accumulation_cycles(nest, multiplied) * registers(nest.point.type)
+
+    return _counted(nest, cycles, added)
 
 
 def addition_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:

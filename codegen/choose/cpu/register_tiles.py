@@ -159,6 +159,8 @@ def searched(
         core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
             cores.append(core)
+    if (wide := plain.with_lanes_of_operands()) is not None:
+        cores.append(wide)
     if fused.sums == 1 and (compacted := compacted_dims(program, nest)):
         cores.append(_through_lists(program, nest, device, fused, compacted))
     found = _best(plain)
