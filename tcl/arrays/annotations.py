@@ -19,6 +19,8 @@ from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")
+_MEANT = re.compile(r"# (sizes|values) \w+:")
+_FORMS = {"sizes": "# sizes LABEL: M=128, N=64", "values": "# values INPUT: START..STOP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Annotations:
     """Label → size symbol → value, in the order of the lines."""
     values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Input → first value and end, numbers or size symbols as written."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with lines that begin as these do, a sentence each."""
 
 
 def read_annotations(checked: CheckedDef) -> Annotations:
@@ -40,6 +44,7 @@ def read_annotations(checked: CheckedDef) -> Annotations:
     above = text[: start.start()].removesuffix("\n").split("\n")
     sizes: dict[str, Mapping[str, int]] = {}
     values: dict[str, tuple[str, str]] = {}
+    faults = []
     comments = []
     for line in reversed(above):
         if not line.strip().startswith("#"):
@@ -51,7 +56,21 @@ def read_annotations(checked: CheckedDef) -> Annotations:
             sizes[match[1]] = {name: int(value) for name, value in pairs}
         elif match := _VALUES.match(line):
             values[match[1]] = (match[2], match[3])
-    return Annotations(sizes, values)
+            faults += _no_input(checked, match[1])
+        elif match := _MEANT.match(line):
+            form = _FORMS[match[1]]
+            faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
+    return Annotations(sizes, values, tuple(faults))
+
+
+def _no_input(checked: CheckedDef, name: str) -> list[str]:
+    """What is wrong with a comment on the values of this input, if the def has none such."""
+    names = [t.name for t in checked.inputs]
+    if name in names:
+        return []
+    near = closest(name, names)
+    hint = f"did you mean {near}?" if near else f"its inputs are {', '.join(names)}"
+    return [f"the comment '# values {name}' of {checked.name} names none of its inputs; {hint}"]
 
 
 def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:

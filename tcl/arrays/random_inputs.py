@@ -25,9 +25,13 @@ def random_inputs(
 ) -> tuple[Array, ...]:
     """One array per input: floats from the standard normal distribution, integers from 0 to 7
     (those of them that fit, of an index tensor), bools by coin, or what the def's ``# values``
-    comments say. Equal seeds give equal arrays."""
+    comments say. Equal seeds give equal arrays. Raises ``ArgumentError`` for comments that cannot
+    be read, or hold no value for these sizes."""
     rng = np.random.default_rng(seed)
-    values = dict(read_annotations(checked).values)
+    said = read_annotations(checked)
+    for fault in said.faults:
+        raise ArgumentError(fault)
+    values = dict(said.values)
     if any(t.type.is_integral and t.name not in values for t in checked.inputs):
         fit = fitting(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
         for name, (low, high) in fit.items():

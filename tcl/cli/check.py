@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tcl.arrays.annotations import incomplete_sizes, named_sizes, parse_sizes
+from tcl.arrays.annotations import incomplete_sizes, named_sizes, parse_sizes, read_annotations
 from tcl.cli.common import (
     concerning,
     entry_option,
@@ -87,7 +87,8 @@ def _checked(
         concerned = concerning(defs, entry)
         if entry is not None:
             defs = {entry: pick(defs, file, entry)}
-        for message in filter(None, map(incomplete_sizes, defs.values())):
+        faults = (fault for each in defs.values() for fault in read_annotations(each).faults)
+        for message in (*faults, *filter(None, map(incomplete_sizes, defs.values()))):
             report(message, "warning")
             apart.append(_finding("warning", None, message))
         for definition in defs.values():

@@ -202,6 +202,25 @@ def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_pa
     assert (done.returncode, done.stderr) == (code, f"{severity}: {sentence}")
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    ("comment", "sentence"),
+    [
+        ("# values a: 0..9", "the comment '# values a' of mm names none of its inputs; did you "),
+        ("# values A: 0..2, B: 0..2", "the comment '# values A: 0..2, B: 0..2' of mm is not of "),
+        ("# sizes small: M=8 K=9 N=1", "the comment '# sizes small: M=8 K=9 N=1' of mm is not of "),
+    ],
+)
+def test_a_comment_that_cannot_be_read_is_told(
+    command: str, comment: str, sentence: str, mm: Path, tmp_path: Path
+) -> None:
+    mm.write_text(f"# sizes tiny: M=2, K=2, N=2\n{comment}\n{MM}")
+    done = here(command, mm, cache=tmp_path)
+    code, severity = (0, "warning") if command == "check" else (1, "error")
+    assert done.returncode == code
+    assert done.stderr.startswith(f"{severity}: {sentence}"), done.stderr
+
+
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     sizes = "M=64,K=64,N=64"
     search = ("--generations", "1", "--population", "3", "--seed", "1", "--jobs", "1")
