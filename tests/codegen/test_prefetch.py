@@ -159,10 +159,10 @@ def test_a_reduction_that_prefetches_for_itself_goes_alone() -> None:
 
 def test_the_default_reaches_into_the_next_chunk_in_the_pass_with_most_arithmetic() -> None:
     text = show(schedule(sized(SOFTMAX, I=(4096, 1024)), MLP, DEVICE))
-    assert "for s0.n.chunk x 4096 parallel" in text
+    assert "for s0.n.chunk x 2048 step 2 parallel" in text
     assert text.count("prefetch") == 1
     # Where the second nest computes its exponentials, which the third one reads.
-    assert "prefetch 4096 bytes after I(s1.n, s1.d)" in text
+    assert "prefetch 8192 bytes after I(s1.n, s1.d)" in text
 
 
 def test_the_default_leaves_short_chunks_to_processors_that_read_ahead() -> None:
