@@ -35,12 +35,15 @@ class Copies:
     owners: int
     """Threads that there should be at least: so many share what data say, too, where copies and
     results are fewer. Each of them looks at all points of its part."""
+    ahead: bool
+    """Whether functions are called before all updates."""
 
 
-CPU = Copies(16, 1 << 14, 64, 1)
+CPU = Copies(16, 1 << 14, 64, 1, ahead=True)
 """Tens of microseconds for each part; some lines of memory for each thread. A branch that is taken
-at random takes longer than an update, so that nobody owns ranges."""
-GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12)
+at random takes longer than an update, so that nobody owns ranges. Lanes call a function for eight
+doubles in the time of two."""
+GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12, ahead=False)
 """Where a few threads wait for memory, looking at points costs little."""
 
 
@@ -59,7 +62,7 @@ def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
             parts = _parts(program, nest, representative(nest.dims[longest].extent), copies)
     held = held or (nest.point.type if parts > 1 else None)
     owners = _owners(program, nest, parts, copies)
-    return Scatter(nest.name, held, longest, parts, owners, reduced)
+    return Scatter(nest.name, held, longest, parts, owners, reduced, copies.ahead)
 
 
 def _owners(program: ir.Program, nest: ir.Nest, parts: int, copies: Copies) -> int:

@@ -18,12 +18,14 @@ from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import (
     dims_of_lets,
     dims_of_values,
+    loads,
     moved,
     renamed,
     substituted,
     walk,
 )
 from tcl.codegen.passes.building import wrap
+from tcl.codegen.passes.fusion.groups import long_calls
 from tcl.codegen.passes.split import only_if, part_size, unused
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -35,8 +37,8 @@ _WRITTEN_OUT = 16
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Takes a scatter apart. What updates keeps its name; ``NAME.terms`` and ``NAME.clear`` are
-    before it, and ``NAME.result`` after it."""
+    """Takes a scatter apart. What updates keeps its name; ``NAME.terms``, what is computed
+    ``ahead`` and ``NAME.clear`` are before it, and ``NAME.result`` after it."""
 
     nest: str
     held: ScalarType | None
@@ -50,6 +52,9 @@ class Scatter:
     data say, so that none of them meets another one."""
     reduced: frozenset[str] = frozenset()
     """Reductions whose points all update the same element: those of ``of_one_place``, or none."""
+    ahead: bool = False
+    """Whether values with names that functions are called for, as places in a histogram of
+    logarithms, are computed before all updates, in nests of their own."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         whole = nest = program.nest(self.nest)
@@ -58,6 +63,11 @@ class Scatter:
         if self.reduced:
             first, memory, nest = self._terms_apart(whole)
             terms, before = [memory], [first]
+        if self.ahead:
+            for name in calling_lets(nest):
+                first, memory, nest = _computed_ahead(nest, name)
+                terms.append(memory)
+                before.append(first)
         boxes = _boxes(program, nest)
         own: ir.Tensor | None = None
         update, after = nest, []
@@ -208,6 +218,47 @@ class Scatter:
             op, initialise = "=", False
         made = ir.Point((), _whole(nest, dims), point.type, op, initialise, value)
         return _nest(name, [*dims, part] if many else dims, made)
+
+
+def calling_lets(nest: ir.Nest) -> list[str]:
+    """The values with names that a scatter needs and calls functions for, and that can be computed
+    at all points, whatever has been updated."""
+    point, found = nest.point, list[str]()
+    for let in _needed(point.lets, [point.value, *_computed(point.target)]):
+        values = [x.value for x in (*_needed(point.lets, [let.value]), let)]
+        read = [load for value in values for load in loads(value)]
+        checks = (s for x in read for s in x.ref.subscripts if isinstance(s, ir.Computed))
+        if (
+            long_calls(let.value)
+            and all(load.total and load.ref.tensor != point.target.tensor for load in read)
+            and not any(s.check for s in checks)
+        ):
+            found.append(let.name)
+    return found
+
+
+def _computed_ahead(nest: ir.Nest, name: str) -> tuple[ir.Nest, ir.Tensor, ir.Nest]:
+    """The nest that computes a value with a name at all points, what it writes, and the nest that
+    reads it there."""
+    own, point = f"{nest.name}.{name}", nest.point
+    let = next(x for x in point.lets if x.name == name)
+    moving = dims_of_lets(point.lets)[name]
+    rest = [d for d in nest.dims if d.name in moving]
+    layout = ir.contiguous(let.value.type, [d.extent for d in rest], [d.first for d in rest])
+    memory = ir.Tensor(own, ir.Role.SCRATCH, replace(layout, alignment=layout.itemsize, base=16))
+    names = {d.name: f"{own}.{d.name.rpartition('.')[2]}" for d in rest}
+    lets = tuple(
+        replace(x, value=renamed(x.value, names)) for x in _needed(point.lets, [let.value])
+    )
+    target = ir.TensorRef(own, tuple(ir.Affine.variable(names[d.name]) for d in rest))
+    value = renamed(let.value, names)
+    made = ir.Point(lets, target, let.value.type, "=", False, value)
+    dims = [replace(d, name=names[d.name], reduction=False) for d in rest]
+    places = tuple(ir.Affine.variable(d.name) for d in rest)
+    load = ir.Load(ir.TensorRef(own, places), let.value.type, total=True)
+    lets = tuple(replace(x, value=load) if x is let else x for x in point.lets)
+    lets = _needed(lets, [point.value, *_computed(point.target)])
+    return _nest(own, dims, made), memory, replace(nest, point=replace(point, lets=lets))
 
 
 def _is_affine(s: ir.Subscript) -> bool:

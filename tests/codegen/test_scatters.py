@@ -356,6 +356,28 @@ def test_what_reduces_them_is_a_nest_of_its_own() -> None:
     assert found == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "ahead"),
+    [
+        ("min(int32(4 * log2(X(n))), 8)", "1", True),
+        ("min(int32(4 * log2(X(n))), 8)", "X(n) > 2 ? X(n) : 0", True),
+        ("min(int32(4 * X(n)), 8)", "1", False),
+        ("min(int32(4 * log2(X(P(n)))), 8)", "1", False),
+    ],
+)
+def test_functions_for_places_are_called_before_updates(
+    place: str, value: str, ahead: bool
+) -> None:
+    """In lanes, and not where that could look beyond a tensor in vain."""
+    text = f"""def f(float(N) X, int32(N) P) -> (float(9) H) {{
+        H(b) +=! {value} where b = {place}, n in 0:N }}"""
+    inputs = np.linspace(1, 4, 1001, dtype=np.float32), np.arange(1001, dtype=np.int32)
+    made = schedule(sized_of(text, *inputs), DEFAULT, host_cpu())
+    assert any(s.name.startswith("s0.b") for s in made.spaces) == ahead
+    got, want = run(text, *inputs, options=DEFAULT), reference(text, *inputs)
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+
+
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
 def test_points_of_rows_on_a_gpu() -> None:
     rng = np.random.default_rng(5)
