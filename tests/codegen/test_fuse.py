@@ -17,6 +17,7 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.choose.cpu.chunk_groups import groups
 from tcl.codegen.choose.cpu.register_tiles import fastest
+from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
@@ -294,3 +295,24 @@ def test_nests_share_no_chunks_that_the_second_cache_does_not_hold() -> None:
     for planes, joined in ((40, False), (4, True)):
         program = lower(sized_of(text, *[(planes, 50, 67)] * 3))
         assert any(len(g.nests) > 1 for g in groups(program, zen)) == joined
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_sums_of_what_data_select_are_one_loop(checked: bool) -> None:
+    """Both find a row in a table, and fail beyond it."""
+    text = """def f(int32(G, K) M, float(N, F) X) -> (float(G, F) S, float(G, F) Q) {
+        S(g, f) +=! X(M(g, k), f)
+        Q(g, f) +=! X(M(g, k), f) * X(M(g, k), f) }"""
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(0, 50, (9, 5)).astype(np.int32), rng.random((50, 20)).astype(np.float32)]
+    sized = sized_of(text, M=(9, 5), X=(50, 20))
+    program = schedule(sized, MappingOptions("mlp"), ZEN4)
+    assert [len(k.spaces) for k in program.kernels] == [1]
+    if checked:
+        inputs[0][3, 2] = 50
+        with pytest.raises(IndexError, match="index 50 is out of range"):
+            compile_cpu(sized, MappingOptions("mlp"))(
+                inputs, [np.zeros((9, 20), np.float32) for _ in "SQ"]
+            )
+    else:
+        check_cpu(sized, inputs, MappingOptions("mlp"), host_cpu())

@@ -240,8 +240,6 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
 
 def _known_everywhere(value: ir.Value) -> bool:
     """Whether it is the same value in other loops over the same points."""
-    if isinstance(value, ir.Load):
-        return all(isinstance(s, ir.Affine) for s in value.ref.subscripts)
     return not isinstance(value, ir.Variable | ir.Combined)
 
 
