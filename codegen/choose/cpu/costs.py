@@ -46,6 +46,9 @@ CALL_CONSTANTS = 12
 stores 4, 18, 34 and 60 in memory."""
 SPILL_CYCLES = 0.5
 """To store a register that others need, and to load it again, beside other work. Set on Zen 4."""
+RELOADED_CYCLES = 1.0
+"""To load what was loaded before a loop, and stored, as registers do not hold it: LLVM has most of
+such vectors in two lines. Set on Cascade Lake."""
 LOOP_END_CYCLES = 9.0
 """The end of a loop that the core did not foresee."""
 COUNTING_CYCLES = 0.4

@@ -26,6 +26,7 @@ from tcl.codegen.choose.cpu.costs import (
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
     OPERATION_CYCLES,
+    RELOADED_CYCLES,
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
     SPILL_CYCLES,
@@ -55,6 +56,7 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     all_steps_fit,
     counted_steps,
     points_along,
+    reloaded_operands,
     steps_written_out,
     window_of,
     window_of_steps,
@@ -278,22 +280,27 @@ def _step_cycles(
     if along:
         busy += COUNTING_CYCLES if core.extreme else 0.0
     steps = max(1, steps // _vectors_along(core, lane, sizes))
+    around = _loop_end_cycles(core, sizes, tile, steps)
     inner = core.innermost
-    around = 0.0
-    points = math.prod(sizes.values())
-    if (
-        inner is not None
-        and inner.extent < SHORT_LOOP
-        and inner.extent * points > WRITTEN_OUT_POINTS
-    ):
-        if tile.unrolled < inner.extent:
-            around = LOOP_END_CYCLES / inner.extent
-    elif core.compacted:
-        around = LOOP_END_CYCLES / steps  # nobody foresees the end of a list
-    elif inner is not None and inner.extent >= SHORT_LOOP and along_lanes(core, lane).busy:
+    long = inner is not None and inner.extent >= SHORT_LOOP and not core.compacted
+    if long and along_lanes(core, lane).busy:
         busy += BROADCAST_CYCLES * spread
         busy += COUNTING_CYCLES / tile.unrolled if along_lanes(core, lane).counts else 0.0
+    if inner is not None and tile.unrolled == core.steps:  # all are written out
+        stored += RELOADED_CYCLES * reloaded_operands(core, lane, sizes) / steps
     return max(busy, core.latency) + around + stored
+
+
+def _loop_end_cycles(core: Core, sizes: Mapping[str, int], tile: Tile, steps: int) -> float:
+    """A step's share of the ends of loops that the core did not foresee."""
+    inner = core.innermost
+    if inner is not None and inner.extent < SHORT_LOOP:
+        many = inner.extent * math.prod(sizes.values()) > WRITTEN_OUT_POINTS
+        if many or not core.compacted:
+            turns = inner.extent // tile.unrolled if not tile.window else 1
+            ends = tile.unrolled < inner.extent and (turns > 2 or many)
+            return LOOP_END_CYCLES / inner.extent if ends else 0.0
+    return LOOP_END_CYCLES / steps if core.compacted else 0.0  # nobody foresees that of a list
 
 
 def _beside_each_other(

@@ -25,7 +25,8 @@ from tcl.codegen.loopir.terms import terms
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 
 WRITTEN_OUT_POINTS = 48
-"""Points beyond which the end of a short loop counts, unless all of it is written out."""
+"""Points beyond which the end of a short loop counts, unless all of it is written out: of fewer,
+where no loop around it is long."""
 _LONGER = 32
 """Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
 _UNROLL = (4, 2)
@@ -101,7 +102,9 @@ def counted_steps(
 ) -> int:
     """``unrolled_steps``, as far as the model prices it: where loop ends or counting take time."""
     if inner.extent < SHORT_LOOP:
-        whole = inner.extent * math.prod(sizes.values()) <= WRITTEN_OUT_POINTS
+        # The loops around it run on, if they are long.
+        long = any(d.extent >= SHORT_LOOP for d in core.reduced)
+        whole = long and inner.extent * math.prod(sizes.values()) <= WRITTEN_OUT_POINTS
         return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
     return unrolled_steps(core, lane, sizes, fit) if along_lanes(core, lane).counts else 1
 
@@ -114,15 +117,33 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
     if inner.extent > 2 * SHORT_LOOP or inner.extent * points > most or inner.name == lane:
         return False
     held = _held(core, lane, sizes)
-    # What is done to operands before they are multiplied takes a register for its result.
-    spare = SPARE_REGISTERS + (core.each > OPERATION_CYCLES)
-    if points + sum(held) + spare > core.device.vector_registers:
+    if points + sum(held) + _spare(core) > core.device.vector_registers:
         return False
     kept, steps = points * core.fused.registers, {inner.name: inner.extent}
     for access, alone in zip(core.reads, held, strict=True):
         shared = access.count_shared(lane, sizes, steps)
         kept += shared if shared < access.count(sizes) * inner.extent else alone
     return kept + SPARE_REGISTERS <= core.device.vector_registers
+
+
+def _spare(core: Core) -> int:
+    """Registers that are needed besides where all steps are written out: what is done to operands
+    before they are multiplied takes one for its result."""
+    return SPARE_REGISTERS + (core.each > OPERATION_CYCLES)
+
+
+def reloaded_operands(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Of a reduction that is written out wholly, what is loaded before the loop around a register
+    tile, as that changes none of it, beyond what registers hold: it is stored there, and loaded
+    again in each tile. As memory lies, the loop goes along a row of results."""
+    points = {d: sizes.get(d, 1) * (core.lanes if d == lane else 1) for d in core.results}
+    around = [d for d, extent in core.results.items() if extent > points[d]]
+    if not around:
+        return 0
+    held = math.prod(sizes.values()) * core.fused.registers + _spare(core)
+    steps = {d.name: d.extent for d in core.reduced}
+    before = [a.count_shared(lane, sizes, steps) for a in core.reads if around[-1] not in a.moving]
+    return max(0, held + sum(before) - core.device.vector_registers)
 
 
 def window_of(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
