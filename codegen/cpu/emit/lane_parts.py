@@ -1,6 +1,6 @@
 """Index values of lanes, as what all lanes share and what each adds to it: ``x / 8`` and ``x % 8``
-are such where ``x`` goes along lanes. What lanes add is known now where the first one begins at a
-multiple of the divisor, and else as soon as its remainder is."""
+are such where ``x`` goes along lanes, and ``max(x - 1, 0)``. What lanes add is known now where the
+first one begins at a multiple of the divisor, and else as soon as its remainder is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.periods import interval_of
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least
+from tcl.grammar.syntax.types import INT64
 
 _MOST = 64
 """Values of lanes apart from the first one's, up to which these are worth computing on their own
@@ -118,6 +119,11 @@ class Parting:
                     return None
                 of, once = self.parts(left, scope), provably_at_least(2 * divisor, ends[1] + 1)
                 return None if of is None else self._divided(op, of, divisor, once)
+            case ir.Binary(op="min" | "max" as op, left=left, right=right, type=type_) if (
+                type_ == INT64 and scope.lanes > 1
+            ):
+                one, other = self.of(left, scope), self.of(right, scope)
+                return None if one is None or other is None else self._bounded(op, one, other)
         return None
 
     def of(self, value: ir.Value, scope: Scope) -> LaneParts | None:
@@ -191,6 +197,22 @@ class Parting:
         else:
             own = b.binary("udiv" if op == "/" else "urem", own, Val(str(divisor), "i32"))
         return LaneParts(At(times, -more) if op == "/" else At(), own, most)
+
+    def _bounded(self, op: str, one: LaneParts, other: LaneParts) -> LaneParts | None:
+        """The smaller or larger of two, of which lanes share one."""
+        if one.most == 0:
+            one, other = other, one
+        if other.most or not 0 < one.most <= _MOST:
+            return None
+        b, first, bound = self.b, i64(self.b, one.shared), i64(self.b, other.shared)
+        shared = b.intrinsic(f"s{op}", first, bound)
+        apart = (bound, shared) if op == "min" else (shared, first)
+        # Lanes that are as many apart, or more, have the bound, or have it not.
+        few = b.intrinsic("umin", b.binary("sub", *apart), number(one.most))
+        lanes = one.own if isinstance(one.own, Val) else _vector(one.own)
+        few = b.spread(b.convert("trunc", few, "i32"), lanes.lanes)
+        own = b.intrinsic("umin" if op == "min" else "usub.sat", lanes, few)
+        return LaneParts(At(shared), own, one.most)
 
     def quotient(self, base: Val, divisor: int) -> Val:
         """That of an index value that is a multiple of the divisor."""

@@ -1,4 +1,5 @@
-"""Quotients and remainders of indices along lanes: loads of neighbours, moved to their lanes."""
+"""Quotients, remainders and bounds of indices along lanes: loads of neighbours, moved to their
+lanes."""
 
 from __future__ import annotations
 
@@ -48,6 +49,11 @@ def place(rng: random.Random, index: str, extent: int) -> tuple[str, int]:
             f"({index} / {by} + {index}) / 2",
             f"({extent - 1} - {index}) / {by}",
             f"({extent + more} - {index}) % {by}",
+            f"max({index} - {more}, 0)",
+            f"min({index} + {more}, {extent - 1})",
+            f"min(max({index} - {by}, {more}), {max(extent - 2, more)})",
+            f"max({extent - 1 - more} - {index}, 0)",
+            f"min({index} / {by}, {more})",
         ]
     )
     values = [eval(found.replace("/", "//"), {index: at}) for at in range(extent)]
@@ -117,10 +123,10 @@ def test_a_lane_that_adds_nothing_may_not_exist() -> None:
         check_cpu(sized, [fenced_copy(a, after=True) for a in inputs], options, device)
 
 
-def emitted(text: str, device: CpuProfile, *inputs: Array) -> str:
+def emitted(text: str, device: CpuProfile, *inputs: Array, lanes: int = 16) -> str:
     """LLVM IR of a def with its vectors along the last result."""
     sized = sized_of(text, *inputs)
-    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 16)),))
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, lanes)),))
     return emit_program(cpu.schedule(sized, options, replace(device, threads=1)), device).text
 
 
@@ -151,6 +157,21 @@ def test_lanes_that_begin_anywhere_are_moved_by_their_remainders() -> None:
     assert "@llvm.x86.avx512.permvar" in found
     assert "@llvm.masked.load.v8f32" in found
     assert "gather" not in found
+
+
+@pytest.mark.parametrize(("name", "lanes"), [("Cascade Lake", 16), ("Haswell", 8)])
+@pytest.mark.parametrize("column", ["max(x - 2, 0)", "min(x + 1, W - 1)", "min(max(x - 1, 0), 50)"])
+def test_lanes_up_to_a_bound_are_moved_by_their_distance_from_it(
+    name: str, lanes: int, column: str
+) -> None:
+    """As at the edges of images, of rows too short for loops of their own inside."""
+    device = find(name)
+    assert device is not None
+    text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = X(y, {column}) where y in 0:H, x in 0:W }}"
+    found = emitted(text, device, np.zeros((30, 67), np.float32), lanes=lanes)
+    assert "permvar" in found or "permd" in found
+    assert "@llvm.masked.load" in found
+    assert f"insertelement <{lanes} x float>" not in found
 
 
 def test_lanes_of_two_planes_are_two_loads() -> None:
