@@ -9,17 +9,20 @@ import pytest
 from nests import sized
 
 from tcl.codegen.devices import known_cpus
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 
-(ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+CASCADE_LAKE, ZEN4 = (
+    replace(p, threads=1) for p in known_cpus.PROFILES if p.title in ("Cascade Lake", "Zen 4")
+)
 
 
-def chosen(text: str, *shapes: tuple[int, ...]) -> NestOptions:
+def chosen(text: str, *shapes: tuple[int, ...], device: CpuProfile = ZEN4) -> NestOptions:
     """The choices for the first nest of a def, with all that is fused with it."""
-    return plan_cpu(lower(sized(text, *shapes)), MappingOptions("mlp"), ZEN4).options["s0"]
+    return plan_cpu(lower(sized(text, *shapes)), MappingOptions("mlp"), device).options["s0"]
 
 
 @pytest.mark.parametrize("vectors", [3, 8])
@@ -100,3 +103,26 @@ def test_rows_that_the_next_steps_read_again_have_registers(lags: int, places: i
     _, rows, vectors, steps = found.register or ()
     assert steps > 1
     assert rows * vectors + (rows - 1) * vectors < 32
+
+
+PAIRS = "float(M, K) X, float(N, K) Y) -> (O) { O(m, n) +=! fabs(X(m, k) - Y(n, k)) }"
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "steps"), [(20000, 32, 5), (5000, 128, 5), (1000, 300, 4)]
+)
+def test_registers_hold_what_is_loaded_before_a_loop(rows: int, columns: int, steps: int) -> None:
+    """All steps are written out: the loop along a row changes no element of ``X``."""
+    found = chosen(PAIRS, (rows, steps), (columns, steps), device=CASCADE_LAKE).register or ()
+    assert found[2] == steps, "the end of a short loop costs as much as a few points"
+    inside = found[1] * 16 >= columns
+    assert found[0] * found[1] + (0 if inside else found[0] * steps) <= 30
+
+
+def test_running_reductions_take_half_of_the_registers() -> None:
+    text = "{0}(A, B) X) -> (O) {{ O(a, b) +=! z <= a ? X(z, b) : 0 where a in 0:A }}"
+    for type_ in ("int32", "double", "float16"):
+        found = chosen(text.format(type_), (502, 3735), device=CASCADE_LAKE)
+        assert found.register == (16,)
+    narrow = next(p for p in known_cpus.PROFILES if p.title == "Zen 2")
+    assert chosen(text.format("int32"), (502, 3735), device=narrow).register == (8,)

@@ -277,10 +277,6 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     return best, min(64, lanes_within(nest.dims[best].extent, nest.point, device))
 
 
-_RUNNING_VECTORS = 8
-"""Vectors of running reductions, side by side: as much as is worth reading at once of each row."""
-
-
 def _running_results(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     """Lanes for an untiled nest whose points run in order: along the dimension whose elements lie
     next to each other in what it writes, be it that along which they run."""
@@ -297,7 +293,16 @@ def _running_results(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> 
         lanes = lanes_within(dim.extent, nest.point, device)
         if lanes < 2:
             continue
-        vectors = min(_RUNNING_VECTORS, dim.extent // lanes)
+        vectors = min(_running_vectors(nest, lanes, device), dim.extent // lanes)
         register = () if along or vectors < 2 else (*[0] * k, vectors)
         return replace(PLAIN, vectorize=(k, lanes), register=register)
     return PLAIN
+
+
+def _running_vectors(nest: ir.Nest, lanes: int, device: CpuProfile) -> int:
+    """Vectors of running reductions side by side: as many as half of the registers hold, as pieces
+    of rows that are on pages of their own are better read long. On Cascade Lake, sums of 500 rows
+    of 3735 and of 459 of 2704 numbers take .5 and .85 of the time with 16 vectors, compared with
+    8."""
+    each = -(-lanes * nest.point.type.compute.itemsize * 8 // device.vector_bits)
+    return max(1, device.vector_registers // 2 // each)
