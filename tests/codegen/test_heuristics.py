@@ -307,6 +307,14 @@ def test_lanes_along_rows_of_a_window_keep_planes_in_the_first_cache() -> None:
     assert not chosen(CASCADE_LAKE, average, (600, 20), (600, 70)).tile
 
 
+def test_what_is_read_once_is_read_as_memory_lies() -> None:
+    """No column is read again, as the operand with the lanes has all dimensions of results."""
+    text = """float(A, B, C) X, float(2) W) -> (O) {
+        O(a, b, c) +=! b - k >= 0 ? X(a, b - k, c) * W(k) : 0 where k in 0:2, b in 0:B }"""
+    found = chosen(CASCADE_LAKE, text, (9340, 17, 6), (2,))
+    assert not found.tile and not found.inner_order
+
+
 def test_matrices_of_a_batch_that_are_near_are_not_copied() -> None:
     text = "float(B, N, K) X, float(B, K, M) Y) -> (Z) { Z(b, n, m) +=! X(b, n, k) * Y(b, k, m) }"
     near = chosen(NARROW, text, (30, 40, 64), (30, 64, 48))

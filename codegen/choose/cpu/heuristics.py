@@ -275,6 +275,9 @@ def _blocking(
             return (), (), ()  # the first cache has all columns: rows as memory lies
         apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
+    once = all(core.results.keys() <= a.strides.keys() for a in core.reads if lane in a.strides)
+    if lanes and once and not core.compacted:
+        return (), (), ()  # no column is read again
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
