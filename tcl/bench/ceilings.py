@@ -29,7 +29,7 @@ from tcl.codegen.cpu.emit.peaks import (
     peak_loops,
     products_loop,
 )
-from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
+from tcl.codegen.cpu.object_code.compile import compile_object, new_session
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.cpu_profile import LINE
 from tcl.codegen.devices.measured_memory import NEVER, MeasuredMemory
@@ -189,7 +189,7 @@ def _compile(
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions: dict[str, Callable[..., float]] = {}
-    session = llvm.create_lljit_compiler(new_machine(device))
+    session = new_session(device)
     kernels = {
         **peak_loops(device.vector_bits // 32),
         **{dot.name: products_loop(dot) for dot in extra},

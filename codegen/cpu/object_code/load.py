@@ -13,7 +13,7 @@ from typing import Any
 
 from tcl.codegen.common.store import FolderStore
 from tcl.codegen.cpu.abi import ALONE, ENTRY
-from tcl.codegen.cpu.object_code.compile import new_machine
+from tcl.codegen.cpu.object_code.compile import new_session
 from tcl.codegen.cpu.object_code.ingredients import versions
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.devices.cpu import host_cpu
@@ -71,10 +71,7 @@ class _Sessions:
     def next(self) -> tuple[Any, str]:
         """The session for one more library, and a name for it."""
         if self.count % _PER_SESSION == 0:
-            import llvmlite.binding as llvm
-
-            # The session takes its machine over, so it cannot have the one that compiles.
-            self.session = llvm.create_lljit_compiler(new_machine(host_cpu()), use_jit_link=False)
+            self.session = new_session(host_cpu())
         self.count += 1
         return self.session, f"tcl_{self.count}"
 
