@@ -817,6 +817,14 @@ def test_long_rows_of_results_that_caches_do_not_hold_are_written_one_by_one(
     assert found.inner_order == inner
 
 
+def test_the_rest_of_a_row_is_read_for_no_lanes_that_are_not_there() -> None:
+    """Of every second pixel, 160 of a row are three vectors, and 120 rows two."""
+    text = """uint8(H, W, 3) I) -> (uint8(120, 160) U) {
+        U(y, x) = uint8((3 * int32(I(2 * y, 2 * x, 2)) + int32(I(2 * y, 2 * x, 0))) / 4)
+            where y in 0:H / 2, x in 0:W / 2 }"""
+    assert chosen(CASCADE_LAKE, text, (240, 321, 3)).vectorize == (1, 64)
+
+
 @pytest.mark.parametrize(("planes", "order"), [(8, ()), (40, (1, 0, 2))])
 def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
     planes: int, order: tuple[int, ...]

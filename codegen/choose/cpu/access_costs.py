@@ -23,11 +23,12 @@ from tcl.codegen.choose.cpu.costs import (
     REMAINDER_CYCLES,
     SCALAR_LOAD_CYCLES,
     SHUFFLE_CYCLES,
+    SORTED_APART,
     VECTOR_LOAD_CYCLES,
     WORD_PART_CYCLES,
     WRAPPED_LOAD_CYCLES,
 )
-from tcl.codegen.devices.cpu import FEW_APART, LINE, CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
@@ -107,7 +108,7 @@ class OperandAccess:
             # A few apart, they are taken out of the vectors that they lie in.
             vectors = abs(stride) / self.itemsize
             taken = vectors * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES)
-            return min(float(lanes), taken) if vectors <= FEW_APART else float(lanes)
+            return min(float(lanes), taken) if vectors <= SORTED_APART else float(lanes)
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
     def _from_row(self, places: Sequence[int], lanes: int) -> float:

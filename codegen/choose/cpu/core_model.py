@@ -370,6 +370,12 @@ class Core:
         wide = lane is not None and self.dims[lane].extent > self.lanes // 2
         return 2 if wide and self.halved else 1
 
+    def filled(self, lane: str | None) -> float:
+        """The part of the lanes that have points, over the vectors of a row: in the last one, no
+        others are read one by one."""
+        extent = self.dims[lane].extent if lane is not None else self.lanes
+        return extent / (-(-extent // self.lanes) * self.lanes) if extent > self.lanes else 1.0
+
     def turns_inside(
         self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]
     ) -> int:

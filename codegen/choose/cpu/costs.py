@@ -89,6 +89,10 @@ GATHERED_LANE_CYCLES = 1.5
 """To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""
+SORTED_APART = 4
+"""How few that is, at most, to count: with more (``devices.cpu.FEW_APART``), the shuffles wait for
+each other, and choices between lanes as for elements that are read one by one take .7 to 1.0 of
+the time of others."""
 REMAINDER_CYCLES = 4.0
 """To find which elements of a row lanes take that begin anywhere in a period."""
 TRANSPOSED_BESIDE = 0.5

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
-from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, STREAMS
+from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, SORTED_APART, STREAMS
 from tcl.codegen.choose.cpu.memory_reads import (
     least_far_cycles,
     least_memory_cycles,
@@ -27,7 +27,7 @@ from tcl.codegen.choose.cpu.variants import (
     condition_share,
     dot_products,
 )
-from tcl.codegen.devices.cpu import FEW_APART, CpuProfile
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
@@ -97,8 +97,8 @@ _BESIDE = 2
 """... so many of each point, for what it adds up, as LLVM does points side by side: of four sums of
 pairs of int8 on AVX-512, 4 points take .68 of the time of 5, of which some lie in memory."""
 _SHUFFLED = 2
-"""Registers that say which lanes come out of whole vectors where these are ``FEW_APART``: with 28
-sums beside, LLVM kept sums in memory."""
+"""Registers that say which lanes come out of whole vectors where these are ``SORTED_APART``: with
+28 sums beside, LLVM kept sums in memory."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried ..."""
 _PAIRED = 4
@@ -454,7 +454,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
     if lane is not None and any(
-        2 <= a.strides.get(lane, 0) / a.itemsize <= FEW_APART for a in core.reads
+        2 <= a.strides.get(lane, 0) / a.itemsize <= SORTED_APART for a in core.reads
     ):
         more += _SHUFFLED
     shapes = [

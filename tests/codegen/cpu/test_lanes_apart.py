@@ -13,7 +13,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 
 WRITTEN = "def f(float(N) A) -> (O) { O(n, m) = A(n) + m where m in 0:5 }"
-READ = "def f(float(N, 5) A) -> (O) { O(n) = A(n, 2) + 1 }"
+READ = "def f(float(N, 7) A) -> (O) { O(n) = A(n, 2) + 1 }"
 
 
 def along_n(lanes: int) -> MappingOptions:
@@ -21,7 +21,7 @@ def along_n(lanes: int) -> MappingOptions:
     return MappingOptions("naive").with_nest(0, NestOptions(vectorize=(0, lanes)))
 
 
-@pytest.mark.parametrize(("text", "shape"), [(WRITTEN, (64,)), (READ, (64, 5))])
+@pytest.mark.parametrize(("text", "shape"), [(WRITTEN, (64,)), (READ, (64, 7))])
 @pytest.mark.parametrize(("lanes", "left"), [(2, True), (8, False)])
 def test_addresses_of_few_lanes_are_left_to_llvm(
     text: str, shape: tuple[int, ...], lanes: int, left: bool
