@@ -126,3 +126,11 @@ def test_running_reductions_take_half_of_the_registers() -> None:
         assert found.register == (16,)
     narrow = next(p for p in known_cpus.PROFILES if p.title == "Zen 2")
     assert chosen(text.format("int32"), (502, 3735), device=narrow).register == (8,)
+
+
+def test_results_that_go_past_the_caches_are_few_rows_at_a_time() -> None:
+    far, near = (
+        chosen(PAIRS, (rows, 5), (32, 5), device=CASCADE_LAKE).register or ()
+        for rows in (20000, 3000)
+    )
+    assert far[0] < near[0]

@@ -288,11 +288,13 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
 
 def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
     """The fewest rows of a register tile that take nearly as little, where each point computes so
-    much that its values take registers, too; or no longer than the caches take, where results are
-    sums of a few neighbours: one row after the other is read in order."""
+    much that its values take registers, too, or where results go past the caches; or no longer than
+    the caches take, where results are sums of a few neighbours: one row after the other is read in
+    order."""
     lives = core.each >= _LIVE_VALUES and not core.called
     waits = _waits_for_neighbours(core, found)
-    if not (lives or waits) or core.products is not None or core.compacted:
+    fewer = lives or waits or _stores_far(core, found)
+    if not fewer or core.products is not None or core.compacted:
         return found
     choices = [
         [n for n in _ROWS if n < size and d != found.lane] + [size]
@@ -307,6 +309,16 @@ def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
         if cycles <= max(_NEARLY_WHOLE * found.cycles, waits):
             return TileChoice(core, found.lane, kept, cycles)
     return found
+
+
+def _stores_far(core: Core, found: TileChoice) -> bool:
+    """Whether results of a few steps each are stored behind the second cache, in vectors along
+    their rows: memory takes fewer rows side by side better. On Cascade Lake, distances of 20000
+    points from 32 take .85 to .9 of the time with 2 rows, compared with 8."""
+    target, lane = core.target, found.lane or ""
+    in_order = found.has_lanes_of_results and target.strides.get(lane) == target.itemsize
+    far = target.elements * target.itemsize > core.device.l2_bytes
+    return in_order and far and core.steps <= 2 * SHORT_LOOP
 
 
 def _waits_for_neighbours(core: Core, found: TileChoice) -> float:
