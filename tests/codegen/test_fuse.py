@@ -32,7 +32,7 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 
 # Caches so small that it pays to join all nests that can be.
 SMALL = replace(host_cpu(), l1_bytes=64, l2_bytes=4096)
-ZEN4 = known_cpus.find("zen 4")
+(ZEN4,) = (p for p in known_cpus.PROFILES if p.title == "Zen 4")
 DEFS = {
     "softmax": 4, "softmax_twice": 3, "layernorm": 5, "moments": 4, "attention_scores": 6,
     "group_normalization_single": 5, "mlp1": 3, "mlp3": 6, "convolution": 2,
@@ -51,7 +51,6 @@ def example(name: str) -> tuple[SizedDef, list[Any]]:
 def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
     sized, arrays = example(name)
     program = lower(sized)
-    assert ZEN4 is not None
     small = replace(ZEN4, l1_bytes=SMALL.l1_bytes, l2_bytes=SMALL.l2_bytes)
     assert max(len(g.nests) for g in groups(program, small)) == DEFS[name]
     expected = expected_of(sized, arrays)
