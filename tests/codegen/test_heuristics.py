@@ -106,11 +106,15 @@ def test_a_matrix_product(device: CpuProfile) -> None:
     assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
 
 
-def test_rows_on_pages_of_their_own_are_copied_before_all_columns() -> None:
-    """Where processors look ahead to the end of a page only: each column of register tiles would
-    wait for as many pages as it is deep."""
+def test_rows_far_apart_are_copied_before_all_columns() -> None:
+    """Where processors look ahead 2 KB and to the end of a page only: each column of register tiles
+    would wait for each of its rows."""
     assert chosen(CASCADE_LAKE, MATMUL, (1024, 1024), (1024, 1024)).stage == (-1, 0)
-    assert chosen(CASCADE_LAKE, MATMUL, (512, 512), (512, 512)).stage == (-1, 1)
+    assert chosen(CASCADE_LAKE, MATMUL, (1000, 1000), (1000, 1001)).stage == (-1, 0)
+    assert chosen(CASCADE_LAKE, MATMUL, (1000, 1000), (1000, 400)).stage == (-1, 1), "near"
+    images = "float(B, C, P) I, float(F, C) W) -> (O) { O(b, f, p) +=! I(b, c, p) * W(f, c) }"
+    assert chosen(CASCADE_LAKE, images, (8, 64, 784), (64, 64)).stage == (2, -1), "one is kept"
+    assert chosen(CASCADE_LAKE, MATMUL, (512, 512), (512, 512)).stage == (-1, 1), "kept"
     assert chosen(CASCADE_LAKE, MATMUL, (512, 4096), (4096, 512)).stage == (-1, 2), "short rows"
     assert chosen(ZEN4, MATMUL, (1024, 1024), (1024, 1024)).stage == (-1, 1)
 
