@@ -32,7 +32,7 @@ from tcl.codegen.choose.cpu.costs import (
     MEMORY_BYTES_PER_CYCLE,
     SUMS_ROW_CYCLES,
 )
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes
+from tcl.codegen.choose.cpu.footprints import cached_bytes
 from tcl.codegen.devices.cpu_profile import LINE, CpuProfile
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir import ir

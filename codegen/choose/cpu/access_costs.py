@@ -205,15 +205,21 @@ class OperandAccess:
         return found
 
     def lines(self, points: Mapping[str, int]) -> int:
-        """Lines of the cache, about, that so many points along dimensions come to."""
-        apart, beside = 1, self.itemsize
+        """Different lines of the cache, about, that so many points along dimensions come to."""
+        moves: dict[int, int] = {}  # of those that go the same way, one reaches further
         for dim, count in points.items():
-            stride = abs(self.strides.get(dim, 0))
-            if stride >= LINE:
-                apart *= count
+            if (stride := abs(self.strides.get(dim, 0))) and count > 1:
+                moves[stride] = moves.get(stride, 0) + count - 1
+        found, beside, apart, step = 1, self.itemsize, 1, 0
+        for stride, more in sorted(moves.items()):
+            if stride < LINE or (apart == 1 and stride <= beside):
+                beside += stride * more
+            elif step and stride % step == 0 and stride // step <= apart:
+                apart += stride // step * more
             else:
-                beside += stride * (count - 1)
-        return apart * -(-beside // LINE)
+                found *= apart
+                apart, step = more + 1, stride
+        return found * apart * -(-beside // LINE)
 
     def vectors(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> int:
         """As ``count``, where vectors along the lanes may be the same ones, as of remainders."""

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE
+from tcl.codegen.choose.cpu.footprints import memory_rate
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay
-from tcl.codegen.choose.cpu.memory_reads import memory_rate
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.choose.cpu.thread_chunks import balanced, fastest_way, in_lanes, reuses
 from tcl.codegen.devices.cpu import CpuProfile

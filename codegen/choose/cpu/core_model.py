@@ -1,10 +1,11 @@
 """A nest on one core: what the search for lanes and a register tile asks about it.
 
-The model of a core is in five files, each above the one before:
+The model of a core is in six files, each above the one before:
 
 - this one: the nest's accesses and arithmetic, and whether an operand is worth a copy in a panel;
+- ``footprints``: which cache has what a nest uses again, and what it waits for that;
 - ``lanes_model``: what all register tiles with the same lanes have alike;
-- ``operand_loads``: cycles to read the operands for one step of a register tile;
+- ``operand_loads``: cycles of the loads of one step of a register tile, if the first cache has all;
 - ``unrolled_steps``: steps of a reduction that are written out, as far as registers hold them;
 - ``tile_cycles``: cycles of the whole nest.
 

@@ -107,13 +107,6 @@ OTHER_LINE_CYCLES = 0.25
 """More to load from a page of its own, or a vector from cache lines of its own."""
 CONFLICT_CYCLES = 0.5
 """More for each page that may push another one out of the first cache."""
-LOST_LINE_CYCLES = 8.0
-"""More for a line that comes from behind the first cache in each step."""
-LOST_VECTOR_CYCLES = 0.5
-"""More to read a vector again that other rows have pushed out of the first cache ..."""
-LOST_LANE_LINE_CYCLES = 1.0
-"""... and for a line of it, one for each lane."""
-
 COPY_IN_ORDER_CYCLES = 0.25
 """To copy an element whose neighbours in the panel are its neighbours in memory ..."""
 COPY_TRANSPOSED_CYCLES = 0.5
@@ -137,10 +130,10 @@ UNASKED_BYTES_PER_CYCLE = 4.0
 """Of blocks that nobody asked for ahead: each waits for memory, whatever that gives in order."""
 CACHE_BYTES_PER_CYCLE = 24.0
 """From a cache behind the first."""
-HIDDEN_BYTES_PER_CYCLE = 40.0
-"""From behind the second cache, where the arithmetic hides most of it ..."""
-PIECES_BYTES_PER_CYCLE = 10.0
-"""... or where a few elements of each row are read at a time."""
+L2_BYTES_PER_CYCLE = 32.0
+"""From the second cache to the first ..."""
+L3_BYTES_PER_CYCLE = 10.0
+"""... and from the third, where a few elements of each row are read at a time."""
 STREAMS = 8
 """Rows of memory that are read side by side. More of them push each other's lines out of the first
 cache: 16 were measured to take 1.3 times as long, 1.6 times where vectors lie in two lines, and 14

@@ -6,7 +6,6 @@ them and the caches.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ from dataclasses import replace
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PAGE, OperandAccess
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import CALL_CYCLES, STREAMS
-from tcl.codegen.choose.cpu.memory_reads import surely_cached
+from tcl.codegen.choose.cpu.footprints import columns_of, footprint, stay_near, surely_cached
 from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
@@ -41,8 +40,6 @@ _LONG_PIECE = 10
 """Vectors of a piece of rows, where registers hold what is kept for all results of it ..."""
 _SHORT_PIECE = 4
 """... or where functions, which need some of these, are called, or lanes lie apart in memory."""
-_MOST_PLACES = 1 << 14
-"""Points of a register tile and of a window that are looked at one by one."""
 _NEAR_STEPS = 16
 """Points of a reduction that a panel in the first cache has at least: with 8, partial results take
 longer than what is near saves. Half as many pay where no panel is copied for them."""
@@ -134,9 +131,9 @@ def _keeps_lines(found: TileChoice, outside: Collection[str]) -> bool:
     core = found.core
     accesses = (*core.reads, core.target)
     touched = {d.name: d.extent for d in core.nest.dims if d.name not in outside}
-    lines = sum(a.lines({**touched, **{d: found.unit(d) for d in outside}}) for a in accesses)
+    lines = footprint(accesses, {**touched, **{d: found.unit(d) for d in outside}})
     whole = sum(a.elements * a.itemsize for a in accesses)
-    return lines * LINE <= core.device.l1_bytes // 2 and whole <= core.device.l2_bytes
+    return lines <= core.device.l1_bytes // 2 and whole <= core.device.l2_bytes
 
 
 def _fastest_within_bounds(
@@ -210,7 +207,7 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
     outer = next(k for k, d in enumerate(dims) if d.name == lane or d.name in rows)
     width = sizes.get(dims[outer].name, 1) * (core.lanes if dims[outer].name == lane else 1)
     touched = {dims[outer].name: width, **{d.name: d.extent for d in dims[outer + 1 :]}}
-    if sum(a.lines(touched) for a in accesses) * LINE <= core.device.l1_bytes // 2:
+    if footprint(accesses, touched) <= core.device.l1_bytes // 2:
         return ()
     lost = core.nest.dim(lane).extent * LINE > core.device.l1_bytes if lane is not None else False
     # Where rows of results end within lines, the next ones have the rest to write: these lines have
@@ -266,13 +263,9 @@ def _blocking(
         return _streamed(core, reductions, others, lanes[0])
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
-    columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
-    # One column after the other would tear the rows of an operand that has all of these dimensions.
-    own = {nest.dims[k].name for k in rows}
-    streamed = any(lane in a.strides and own <= a.strides.keys() for a in core.reads)
-    if lanes and columns and not streamed:
-        if sum(a.elements for a in columns) * core.target.itemsize <= device.l1_bytes // 2:
-            return (), (), ()  # the first cache has all columns: rows as memory lies
+    if columns := columns_of(core, lane, sizes):
+        if stay_near(core, columns):
+            return (), (), ()
         apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     once = all(core.results.keys() <= a.strides.keys() for a in core.reads if lane in a.strides)
@@ -307,33 +300,22 @@ def _near_depth(core: Core, lane: str, sizes: Mapping[str, int], widest: str) ->
     """The points of the longest reduction, planes of an operand, for which the first cache keeps
     what register tiles side by side read of these through a window, and what they multiply it by;
     0 for all. On a Cascade Lake, convolutions of 3 x 3 with lanes along rows take .7 to .8."""
-    nest = core.nest
     windows = any(
         lane in a.strides and a.strides.get(widest, 0) >= LINE and a.is_window(core.dims)
         for a in core.reads
     )
-    points = {d.name: d.extent for d in nest.dims if d.reduction and d.name != widest}
-    if not windows or not all(isinstance(n, int) for n in points.values()):
+    inside = {d.name: d.extent for d in core.reduced if d.name != widest}
+    point = core.nest.point
+    if not windows or not inside or any(a.scattered for a in core.reads):
         return 0
-    if math.prod(points.values()) == 1:
+    if point.type.compute != point.type:  # partial results would be rounded
         return 0
-    if nest.point.type.compute != nest.point.type:  # partial results would be rounded
-        return 0
-    points |= {d: n * (core.lanes if d == lane else 1) for d, n in sizes.items()}
-    if math.prod(points.values()) > _MOST_PLACES or any(a.scattered for a in core.reads):
-        return 0
-    touched = 0
-    for access in core.reads:
-        moving = [(n, access.strides[d]) for d, n in points.items() if d in access.strides]
-        places = {
-            sum(p) for p in itertools.product(*([k * s for k in range(n)] for n, s in moving))
-        }
-        apart = access.strides.get(widest, 0) >= LINE
-        touched += (
-            len({p // LINE for p in places}) * LINE if apart else len(places) * access.itemsize
-        )
-    room = core.device.l1_bytes // 2 // max(1, touched)
-    return 1 << (room.bit_length() - 1) if nest.dim(widest).extent > room >= _NEAR_STEPS // 2 else 0
+    inside |= {d: n * (core.lanes if d == lane else 1) for d, n in sizes.items()}
+    extent = core.dims[widest].extent
+    depth = 1 << (extent.bit_length() - 1)
+    while footprint(core.reads, {**inside, widest: depth}) > core.device.l1_bytes // 2 and depth:
+        depth //= 2
+    return depth if extent > depth >= _NEAR_STEPS // 2 else 0
 
 
 def _depth(core: Core, lane: str, sizes: Mapping[str, int], extent: int, depth: int) -> int:

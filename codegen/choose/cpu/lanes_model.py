@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes
+from tcl.codegen.choose.cpu.footprints import cached_bytes
 from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
@@ -60,12 +60,6 @@ class AlongLanes:
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
-    rows: tuple[tuple[OperandAccess, int], ...]
-    """Of a product, the operands of which vectors are pieces of rows that are reduced, and the
-    bytes of all that one result reads of them."""
-    columns: tuple[bool, ...]
-    """Per operand, whether register tiles go through a column of it that has the lanes, and come
-    back to it for other results."""
     in_rows: tuple[bool, ...]
     """Per operand of a product, whether rows are read in place, with the lanes along or across."""
     crowded: tuple[bool, ...]
@@ -105,7 +99,6 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     between = _between_lanes(core, inner, lane) if inner is not None else 1
     room = cached_bytes(core.device)
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
-    rows = [a for a in core.reads if all(core.shared) and _is_row(core, a, lane)]
     work = _cycles_along(core, lane, core.arithmetic)
     added = _cycles_along(core, lane, core.additions)
     chained = core.called and core.halves(lane) > 1
@@ -142,11 +135,6 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             for d in core.arithmetic
             if core.reduces and inner is not None and lane in d and inner.name not in d
         ),
-        rows=tuple(
-            (a, a.itemsize * math.prod(d.extent for d in core.reduced if d.name in a.strides))
-            for a in rows
-        ),
-        columns=tuple(_is_column(core, a, lane) for a in core.reads),
         in_rows=tuple(_in_rows(core, a, lane) for a in core.reads),
         crowded=tuple(_crowded(core, a, lane) for a in core.reads),
         windows=tuple(_windows(core, lane, vectors, between, bool(far))),
@@ -235,15 +223,6 @@ def _is_row(core: Core, access: OperandAccess, lane: str | None) -> bool:
     if lane is None or not core.dims[lane].reduction:
         return False
     return access.strides.get(lane) == access.itemsize
-
-
-def _is_column(core: Core, access: OperandAccess, lane: str | None) -> bool:
-    """As of ``AlongLanes``. Of what is read through a window, registers and the first cache keep
-    more."""
-    if lane is None or core.dims[lane].reduction or lane not in access.strides:
-        return False
-    again = bool(core.results.keys() - access.strides.keys())
-    return again and not (access.scattered or access.is_window(core.dims))
 
 
 def _in_rows(core: Core, access: OperandAccess, lane: str | None) -> bool:

@@ -2,23 +2,29 @@
 
 A step is one point of the reductions, for all results of the tile: it loads the elements, or
 vectors of them, that these results read there (``OperandAccess.count``). Priced are the loads, from
-panels or in place; what steps before have read already and registers keep; and lines that the first
-cache has lost in between. Nests that reduce nothing are priced in ``memory_reads.read_cycles``.
+panels or in place, and what steps before have read already and registers keep; ``footprints`` says
+which of them the first cache has lost.
+
+In a nest that reduces nothing, a tile reads once what several of its points read (``read_cycles``),
+as by windows that overlap; what lies side by side in memory where lanes do not is read in pieces of
+rows, and transposed; and a place that data decides is checked once for all vectors that lie there.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, OperandAccess
 from tcl.codegen.choose.cpu.core_model import SPARE_REGISTERS, Core
 from tcl.codegen.choose.cpu.costs import (
-    CACHE_LEVEL_BYTES_PER_CYCLE,
+    CHECK_CYCLES,
     CONFLICT_CYCLES,
-    LOST_LINE_CYCLES,
+    CROSSING,
+    L2_BYTES_PER_CYCLE,
     OTHER_LINE_CYCLES,
     PANEL_LOAD_L1_CYCLES,
     PANEL_LOAD_L2_CYCLES,
@@ -68,7 +74,7 @@ def load_cycles(
         part = _different(core, places, elements, sizes, tile.unrolled)
         for k in places:
             found[k] *= part
-    return max(sum(found), _lost_rows(core, lane, sizes, tile))
+    return sum(found)
 
 
 def _different(
@@ -92,10 +98,9 @@ def _load(
 ) -> float:
     """Cycles to read all elements of an operand in a step, from a panel if it is ``staged``."""
     access, each, far, across = read
-    whole = tile.sizes
     count = access.count(sizes)
     if staged:
-        column = access.count(whole) * core.device.vector_bits // 8 * core.steps
+        column = access.count(tile.sizes) * core.device.vector_bits // 8 * core.steps
         # Beside a row that reads it once and again, little else wants to be in the first cache.
         first = column <= core.device.l1_bytes * (7 if core.compacted else 4) // 8
         return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
@@ -123,56 +128,7 @@ def _load(
     if lane is not None and lane in access.strides:
         # Vectors side by side share cache lines, those of different rows do not.
         found += OTHER_LINE_CYCLES * (count - access.count({lane: sizes.get(lane, 1)}))
-    elif _loses(core, access, lane, whole):
-        found += LOST_LINE_CYCLES
-    else:
-        found += _torn_line_cycles(core, access, lane, sizes)
     return found
-
-
-def _lost_rows(core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile) -> float:
-    """Cycles in which rows of a product, with the lanes along them, come from the second cache
-    for each register tile that reads them again, as the first one does not hold those of one
-    tile."""
-    rows = along_lanes(core, lane).rows
-    if not rows:
-        return 0.0
-    apart = {d: n for d, n in tile.sizes.items() if d != lane}
-    if sum([a.count(apart) * length for a, length in rows]) <= core.device.l1_bytes:
-        return 0.0
-    vectors = sum([a.count(sizes) for a, _ in rows])
-    return vectors * core.device.vector_bits // 8 / CACHE_LEVEL_BYTES_PER_CYCLE[0]
-
-
-def _loses(core: Core, access: OperandAccess, lane: str | None, whole: Mapping[str, int]) -> bool:
-    """Whether each step reads from another page, and there are so many of them that the first
-    cache has lost their lines when the next register tile reads the values beside."""
-    inner = core.innermost
-    if inner is None or abs(access.strides.get(inner.name, 0)) < PAGE:
-        return False
-    near = inner.extent * LINE <= core.device.l1_bytes // 2
-    return not near and core.again(access, lane, whole) > 1
-
-
-def _torn_line_cycles(
-    core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
-) -> float:
-    """Cycles in which a step's lines come from behind the first cache more than once, as it has
-    lost them by the time that other results need the rest of them: with the elements of a column
-    144 bytes apart, a product of tensors of rank 4 and 3 took 2.4 times as long on Cascade Lake."""
-    near = {d.name for d in core.nest.dims if 0 < abs(access.strides.get(d.name, 0)) < LINE}
-    reduced = {d.name: d.extent for d in core.nest.dims if d.reduction}
-    names = list(core.results)
-    beside = [k for k, d in enumerate(names) if d in near and core.results[d] > sizes.get(d, 1)]
-    if lane is None or not beside or near & reduced.keys():
-        return 0.0  # steps read whole lines
-    until = {**reduced, **sizes, **{d: core.results[d] for d in names[beside[0] + 1 :]}}
-    touched = access.lines(until) * LINE
-    torn = access.lines(sizes) - access.count(sizes) * access.itemsize / LINE
-    if touched <= core.device.l1_bytes or torn < 1:
-        return 0.0
-    level = int(touched > core.device.l2_bytes // 2)
-    return torn * LINE / CACHE_LEVEL_BYTES_PER_CYCLE[level]
 
 
 def read_share(
@@ -199,24 +155,6 @@ def _held_share(
     return 1.0 / steps if access.count(sizes) <= room else 1.0
 
 
-def lost_column_cycles(
-    core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile, shares: Sequence[float]
-) -> float:
-    """Cycles in which columns of a product, with the lanes across them, come from the second cache
-    for each register tile that goes through them again, as the first one does not hold those of
-    one tile: for doubles on Cascade Lake, 3 rows of 6 vectors take 1.2 times as long as 6 of 4. Of
-    tiles that are cut short there are few."""
-    if sizes != tile.sizes:
-        return 0.0
-    each, lost = core.device.vector_bits // 8, 0.0
-    for access, column, share in zip(
-        core.reads, along_lanes(core, lane).columns, shares, strict=True
-    ):
-        if column and access.count(sizes) * each * core.steps > core.device.l1_bytes:
-            lost += access.count(sizes) * share * each / CACHE_LEVEL_BYTES_PER_CYCLE[0]
-    return lost
-
-
 def pushed_out_cycles(
     core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
 ) -> float:
@@ -227,4 +165,79 @@ def pushed_out_cycles(
     rows = {d: n for d, n in rows.items() if n > 1 and d in access.strides}
     places = PAGE // math.gcd(PAGE, *(access.strides[d] for d in rows))
     lost = math.prod(rows.values()) - places * (core.device.l1_bytes // PAGE)
-    return max(0, lost) * LINE / CACHE_LEVEL_BYTES_PER_CYCLE[0]
+    return max(0, lost) * LINE / L2_BYTES_PER_CYCLE
+
+
+def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[float, float]:
+    """Cycles to read the operands of one register tile, and to make other types of them."""
+    lanes = core.lanes if lane is not None else 1
+    seen: set[tuple[str, tuple[tuple[str, int], ...], int]] = set()
+    total = converted = 0.0
+    checked = set()
+    for access, conversion in zip(core.reads, core.conversions, strict=True):
+        each = access.in_tile(lane, lanes, sizes)
+        if access.is_apart(lane):
+            each *= core.filled(lane)
+        if access.strides.get(lane or "") == access.itemsize:
+            each *= core.halves(lane) * (CROSSING if _crosses(core, access, lane, lanes) else 1.0)
+        if access.scattered:
+            total += access.vectors(lane, lanes, sizes) * each
+            converted += access.vectors(lane, lanes, sizes) * conversion * core.halves(lane)
+            if access.checked is not None:
+                checked.add(access.checked)
+            continue
+        strides = tuple(sorted(access.strides.items()))
+        places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
+        new = places - seen
+        if new and any(n > 1 and access.transposed(d, lane, lanes) for d, n in sizes.items()):
+            new = places  # windows that overlap are transposed one by one
+        once = len(new) / core.turns_inside(access.strides, lane, sizes)
+        total += once * each
+        converted += once * conversion * (core.halves(lane) if lane in access.strides else 1)
+        seen |= places
+    checks = sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+    return total + CHECK_CYCLES * checks, converted
+
+
+def _crosses(core: Core, access: OperandAccess, lane: str | None, lanes: int) -> bool:
+    """Whether nearly all vectors of a window lie in two cache lines each, wherever its tensor
+    begins: those as long as a line, of rows or places in them that begin anywhere in lines. What is
+    read once takes longer to come than to be put together."""
+    apart = [access.first, *(step for dim, step in access.strides.items() if dim != lane)]
+    if lanes * access.itemsize < LINE or not any(step % LINE for step in apart):
+        return False
+    same = (a for a in core.reads if (a.tensor, a.strides) == (access.tensor, access.strides))
+    return sum(1 for _ in same) > 1
+
+
+def _places(
+    access: OperandAccess, lane: str | None, lanes: int, sizes: Mapping[str, int]
+) -> Iterator[int]:
+    """Where the elements, or vectors of them, lie that a register tile reads: bytes."""
+    moving = [
+        [k * access.strides[d] * (lanes if d == lane else 1) for k in range(size)]
+        for d, size in sizes.items()
+        if d in access.strides
+    ]
+    return (access.first + sum(steps) for steps in itertools.product(*moving))
+
+
+def sharing_dims(core: Core, lane: str | None) -> list[str]:
+    """The dimensions along which neighbouring points, or vectors of them, can read or compute the
+    same, or what lies side by side. What does not change along the lanes LLVM moves out of the
+    loop over them."""
+    moving = [a for a in core.reads if not a.scattered]
+    every = (*moving, core.target)
+    windows = {(a.tensor, tuple(sorted(a.strides.items()))) for a in moving}
+    overlap = len(windows) < len(moving)
+    found = []
+    for dim in core.nest.dims:
+        if dim.name == lane:
+            same = any(a.checked is not None and lane not in a.checked for a in core.reads)
+        else:
+            same = overlap or any(a.shares(dim.name) for a in core.reads)
+            same = same or any(a.transposed(dim.name, lane, core.lanes) for a in every)
+            same = same or any(dim.name not in dims for dims in core.arithmetic)
+        if same and dim.extent > 1:
+            found.append(dim.name)
+    return found

@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
+from tcl.codegen.choose.cpu.footprints import cached_bytes, surely_cached
 from tcl.codegen.choose.cpu.lanes import lanes_of
-from tcl.codegen.choose.cpu.memory_reads import cached_bytes, surely_cached
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of

@@ -13,12 +13,13 @@ from typing import TypeAlias
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, SORTED_APART, STREAMS
-from tcl.codegen.choose.cpu.memory_reads import (
+from tcl.codegen.choose.cpu.footprints import (
+    Level,
     least_far_cycles,
     least_memory_cycles,
-    planes_again,
-    sharing_dims,
+    refills,
 )
+from tcl.codegen.choose.cpu.operand_loads import sharing_dims
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers
 from tcl.codegen.choose.cpu.variants import (
@@ -253,11 +254,9 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
         first = _cheapest(core, ((x, {}) for x in (None, *lanes)))
-        # Lanes that are apart may only pay beside each other, where they are transposed; but not
-        # where memory takes longer.
+        # Lanes that are apart may only pay beside each other, where they are transposed.
         near = first.lane is not None and not _has_lanes_apart(core, first.lane)
-        waits = first.lane is not None and first.cycles <= least_memory_cycles(core)
-        beside = (first.lane,) if near or waits else (None, *lanes)
+        beside = (first.lane,) if near else (None, *lanes)
         return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
     # Rows of one dimension first; then rows of two, for the most promising lanes and dimensions:
     # pairs of all would be as many as the square of the dimensions.
@@ -377,11 +376,20 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
         found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
-    hidden = whole <= least_memory_cycles(core) and not planes_again(core, lane, {})
-    if least > whole * _WORTH_TILE or hidden:
+    if least > whole * _WORTH_TILE or _hides_tiles(core, lane, whole):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
+
+
+def _hides_tiles(core: Core, lane: str | None, cycles: float) -> bool:
+    """Whether memory takes longer than a nest without a register tile, and neither gathers lanes
+    from as many lines nor uses lines again that the second cache has lost."""
+    return (
+        cycles <= least_memory_cycles(core)
+        and not _has_lanes_apart(core, lane)
+        and all(refill.level <= Level.L2 for refill in refills(core, lane, {}))
+    )
 
 
 def _along_rows(core: Core, lane: str | None, tile: dict[str, int]) -> dict[str, int]:

@@ -3,7 +3,7 @@ compares.
 
 A nest is done in whole tiles and in tiles that are cut short at the ends of dimensions. Each takes
 its steps (``_step_cycles``): arithmetic and loads beside each other, then stores and the ends of
-loops. What memory adds, where the core waits for it, comes from ``memory_reads``.
+loops. What memory adds, where the core waits for it, comes from ``footprints``.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ from tcl.codegen.choose.cpu.costs import (
     STREAMS,
     WHOLE_CALL,
 )
-from tcl.codegen.choose.cpu.lanes_model import along_lanes
-from tcl.codegen.choose.cpu.memory_reads import (
+from tcl.codegen.choose.cpu.footprints import (
     cached_bytes,
     far_row_cycles,
     memory_cycles,
-    read_cycles,
-    repeated_pass_cycles,
+    with_refills,
 )
+from tcl.codegen.choose.cpu.lanes_model import along_lanes
 from tcl.codegen.choose.cpu.operand_loads import (
     Tile,
     load_cycles,
-    lost_column_cycles,
     pushed_out_cycles,
+    read_cycles,
     read_share,
     staged_operands,
 )
@@ -143,7 +142,8 @@ def nest_cycles(
         left -= waited
         if total + (left + least) * _ROUNDED > most:
             return math.inf
-    return sum(waits, total)
+    total = sum(waits, total)
+    return total if total > most else with_refills(core, lane, sizes, total)
 
 
 def _steps(core: Core, lane: str | None) -> int:
@@ -186,7 +186,6 @@ def _waits(
             # of rows; of a long row in a cache the core reads ahead.
             rows = access.count({n: s for n, s in sizes.items() if n != lane})
             yield memory_cycles(core, access) * _ALONE / min(rows, STREAMS)
-        yield repeated_pass_cycles(core, access, lane, sizes)
         if copied:
             each = access.copying(lane, core.device.l2_bytes)
             yield math.prod(core.dims[name].extent for name in access.strides) * each
@@ -317,14 +316,10 @@ def _beside_each_other(
     lanes = core.lanes if lane is not None else 1
     if core.reduces:
         loads = load_cycles(core, lane, sizes, tile, shares)
-        lost = lost_column_cycles(core, lane, sizes, tile, shares)
     else:
         loads, converted = read_cycles(core, lane, sizes)
         work += converted
-        lost = 0.0
     busy = max(work, loads) + SERIAL_SHARE * min(work, loads - spread * SCALAR_LOAD_CYCLES)
-    if lost:  # the first cache is read while it is filled
-        busy = max(busy, lost + SERIAL_SHARE * loads)
     # To put together lanes that are read one by one takes the units of the arithmetic.
     one_by_one = [
         each * access.count(sizes) * share
