@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tcl.common.closest import closest
@@ -19,7 +19,9 @@ from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")
-_MEANT = re.compile(r"# (sizes|values) \w+:")
+_MEANT = re.compile(r"# (sizes|values) \S+:")
+_DIGITS = 18
+"""More than the sizes of any array have."""
 _FORMS = {"sizes": "# sizes LABEL: M=128, N=64", "values": "# values INPUT: START..STOP"}
 
 
@@ -44,7 +46,7 @@ def read_annotations(checked: CheckedDef) -> Annotations:
     above = text[: start.start()].removesuffix("\n").split("\n")
     sizes: dict[str, Mapping[str, int]] = {}
     values: dict[str, tuple[str, str]] = {}
-    faults = []
+    faults: list[str] = []
     comments = []
     for line in reversed(above):
         if not line.strip().startswith("#"):
@@ -52,15 +54,44 @@ def read_annotations(checked: CheckedDef) -> Annotations:
         comments.append(line.strip())
     for line in reversed(comments):
         if match := _SIZES.match(line):
-            pairs = (pair.split("=") for pair in match[2].replace(" ", "").split(","))
+            faults += _wrong_sizes(checked, match[1], pairs := _pairs(match[2]), sizes)
             sizes[match[1]] = {name: int(value) for name, value in pairs}
         elif match := _VALUES.match(line):
-            values[match[1]] = (match[2], match[3])
             faults += _no_input(checked, match[1])
+            if match[1] in values:
+                faults.append(_twice(checked, f"# values {match[1]}"))
+            values[match[1]] = (match[2], match[3])
         elif match := _MEANT.match(line):
             form = _FORMS[match[1]]
             faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
     return Annotations(sizes, values, tuple(faults))
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Symbol and number, as written, of ``M=128, N=64``."""
+    pairs = (pair.partition("=") for pair in text.replace(" ", "").split(","))
+    return [(name, value) for name, _, value in pairs]
+
+
+def _wrong_sizes(
+    checked: CheckedDef, label: str, pairs: Sequence[tuple[str, str]], known: Container[str]
+) -> Iterator[str]:
+    """What is wrong with a comment that gives these sizes, beside those that it leaves out."""
+    if label in known:
+        yield _twice(checked, f"# sizes {label}")
+    comment, seen = f"the comment '# sizes {label}' of {checked.name}", set()
+    for name, value in pairs:
+        if name not in checked.sizes:
+            yield f"{comment}: {no_size(checked, name)}"
+        elif name in seen:
+            yield f"{comment} gives the size {name} twice"
+        elif len(value) > _DIGITS:
+            yield f"{comment}: the size {name} is too large"
+        seen.add(name)
+
+
+def _twice(checked: CheckedDef, comment: str) -> str:
+    return f"{checked.name} has two comments '{comment}'; remove one of them"
 
 
 def _no_input(checked: CheckedDef, name: str) -> list[str]:
@@ -108,7 +139,7 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
             raise ArgumentError(f"'{part}' is not a size; write --sizes M=128,N=64{labels}")
         if name in sizes:
             raise ArgumentError(f"the size {name} is given twice, as {sizes[name]} and {value}")
-        if len(value) > 18:
+        if len(value) > _DIGITS:
             raise ArgumentError(f"the size {name} is too large")
         sizes[name] = int(value)
     for name in sizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -66,12 +67,19 @@ def _array(
     low, high = (0, 8)
     if limits is not None:
         low, high = (int(_limit(tensor, text, sizes)) for text in limits)
+        least, most = tensor.type.limits
+        if low < least or high - 1 > most:
+            raise ArgumentError(
+                f"the comment '# values {tensor.name}' goes from {low} to {high - 1}, but "
+                f"{tensor.type.name} from {least} to {most}; choose other values or sizes"
+            )
     if high <= low:
         raise ArgumentError(
             f"there is no value for '{tensor.name}' from {low} up to, and not including, "
             f"{high}; choose other sizes, or correct its comment '# values {tensor.name}: ...'"
         )
-    return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
+    drawn = np.int64 if high <= 2**63 else np.uint64
+    return rng.integers(low, high, shape, dtype=drawn).astype(dtype)
 
 
 def _floats(
@@ -92,13 +100,14 @@ def _floats(
 def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:
     if text in sizes:
         return sizes[text]
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentError(
-            f"the comment '# values {tensor.name}' names {text}, which is neither a number nor "
-            "a size"
-        ) from None
+    with suppress(ValueError):
+        number = float(text)
+        if math.isfinite(number):
+            return number
+    raise ArgumentError(
+        f"the comment '# values {tensor.name}' names {text}, which is neither a finite number nor "
+        "a size"
+    )
 
 
 # --- index tensors ---

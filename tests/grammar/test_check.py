@@ -215,6 +215,33 @@ def test_random_inputs_with_no_value_to_choose_say_so() -> None:
         random_inputs(check(text)["f"], {"M": 2, "N": 0})
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (
+            "uint8",
+            "0..1000",
+            "goes from 0 to 999, but uint8 from 0 to 255; choose other values or ",
+        ),
+        ("uint8", "-3..3", "goes from -3 to 2, but uint8 from 0 to 255; choose other values or "),
+        ("int8", "0..N", "goes from 0 to 299, but int8 from -128 to 127; choose other values or "),
+        ("int32", "0..1e30", "goes from 0 to 10+19884624838655, but int32 from -2147483648 to "),
+        ("int32", "0..inf", "names inf, which is neither a finite number nor a size"),
+        ("float", "nan..1", "names nan, which is neither a finite number nor a size"),
+    ],
+)
+def test_random_values_that_a_type_lacks_are_refused(kind: str, values: str, message: str) -> None:
+    text = f"# values X: {values}\ndef f({kind}(N) X) -> (O) {{ O(n) = X(n) }}\n"
+    with pytest.raises(ArgumentError, match=f"the comment '# values X' {message}"):
+        random_inputs(check(text)["f"], {"N": 300})
+
+
+def test_random_values_reach_the_ends_of_a_type() -> None:
+    text = f"# values X: 0..{2**64}\ndef f(uint64(N) X) -> (O) {{ O(n) = X(n) }}\n"
+    (values,) = random_inputs(check(text)["f"], {"N": 300})
+    assert values.max() > 2**63 > values.min()
+
+
 def test_a_def_knows_its_text_and_that_of_defs_it_calls() -> None:
     first = "def # undefined\n f(float(N) A) -> (B) { B(n) = A(n) }  # of f\n"
     other = "def other(float(N) A) -> (B) { B(n) = A(n) + 1.0 }\n"

@@ -209,6 +209,15 @@ def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_pa
         ("# values a: 0..9", "the comment '# values a' of mm names none of its inputs; did you "),
         ("# values A: 0..2, B: 0..2", "the comment '# values A: 0..2, B: 0..2' of mm is not of "),
         ("# sizes small: M=8 K=9 N=1", "the comment '# sizes small: M=8 K=9 N=1' of mm is not of "),
+        ("# sizes a-b: M=8, K=9, N=1", "the comment '# sizes a-b: M=8, K=9, N=1' of mm is not of "),
+        ("# sizes tiny: M=8, K=9, N=1", "mm has two comments '# sizes tiny'; remove one of them"),
+        ("# sizes a: M=8, K=9, N=1, M=2", "the comment '# sizes a' of mm gives the size M twice"),
+        ("# sizes a: M=8, K=9, N=1, m=2", "the comment '# sizes a' of mm: mm has no size m; did "),
+        (
+            f"# sizes a: M={10**18}, K=9, N=1",
+            "the comment '# sizes a' of mm: the size M is too lar",
+        ),
+        ("# values A: 0..2\n# values A: 0..3", "mm has two comments '# values A'; remove one of"),
     ],
 )
 def test_a_comment_that_cannot_be_read_is_told(
