@@ -17,7 +17,7 @@ from tcl.bench.run import BenchSettings, run, tune
 from tcl.bench.task import OURS
 from tcl.cli.bench_tables import draw, print_comparison, print_report
 from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
-from tcl.cli.common import cache_option, fail, make_folder, reporting
+from tcl.cli.common import Amount, cache_option, fail, make_folder, reporting
 from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
@@ -66,7 +66,7 @@ def command() -> None:
 @click.option(
     "--tune",
     "tune_seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(min=0, min_open=True),
     help="Tune each row first, for this many seconds.",
 )
 @cache_option
@@ -176,7 +176,7 @@ def cpu(
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0),
     default=100 * TOLERANCE,
     show_default=True,
     metavar="PERCENT",

@@ -20,7 +20,15 @@ from tcl.cli.cache_commands.common import (
 )
 from tcl.cli.cache_commands.inspect import analyze, inspect
 from tcl.cli.cache_commands.show import best, list_shapes, shape_data, show, why
-from tcl.cli.common import cache_option, json_option, print_json, read, report, reporting
+from tcl.cli.common import (
+    Amount,
+    cache_option,
+    json_option,
+    print_json,
+    read,
+    report,
+    reporting,
+)
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions
@@ -102,7 +110,7 @@ def _listed(summary: Summary) -> dict[str, object]:
 @command.command("prune")
 @click.option(
     "--older-than",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0),
     metavar="DAYS",
     help="Results that are older than this.",
 )

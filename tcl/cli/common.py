@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeVar
@@ -82,6 +83,20 @@ def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--var
             raise ArgumentError(
                 f"{where} names {name}, which is not a size of {checked.name}; {there}"
             )
+
+
+class Amount(click.FloatRange):
+    """A number in a range: NaN, which compares with nothing, is in none."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        """As ``FloatRange`` does."""
+        with suppress(ValueError, TypeError):
+            if not math.isnan(float(value)):
+                return super().convert(value, parameter, context)
+        self.fail(f"'{value}' is not a number.", parameter, context)
+        return None
 
 
 class _Threads(click.IntRange):

@@ -230,6 +230,23 @@ def test_a_comment_that_cannot_be_read_is_told(
     assert done.stderr.startswith(f"{severity}: {sentence}"), done.stderr
 
 
+@pytest.mark.parametrize("value", ["nan", "soon"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bench", "compare", "a.json", "b.json", "--tolerance"),
+        ("bench", "cpu", "--tune"),
+        ("cache", "prune", "--older-than"),
+    ],
+)
+def test_what_is_not_a_number_is_no_amount(
+    words: tuple[str, ...], value: str, tmp_path: Path
+) -> None:
+    done = here(*words, value, cache=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"Invalid value for '{words[-1]}': '{value}' is not a number.\n")
+
+
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     sizes = "M=64,K=64,N=64"
     search = ("--generations", "1", "--population", "3", "--seed", "1", "--jobs", "1")
