@@ -30,7 +30,8 @@ def _points(value: str, depth: int) -> int:
 
 @pytest.mark.parametrize("call", ["expit(C(m, n))", "exp(C(m, n)) + tanh(C(m, n))"])
 def test_tiles_are_smaller_where_calls_would_spill_their_registers(call: str) -> None:
-    assert _points(call, 4) <= 4 < 12 <= _points("C(m, n) + 1", 4)
+    # Six rows of four factors each, which are loaded before the loop, fit the registers.
+    assert _points(call, 4) <= 4 < 6 <= _points("C(m, n) + 1", 4)
     assert _points("fmax(C(m, n), 0)", 4) == _points("C(m, n)", 4), "one instruction"
 
 
