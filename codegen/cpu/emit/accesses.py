@@ -144,11 +144,13 @@ class AccessEmitter:
             return self.across.load(block, scope.lanes)
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
             return self._load_from_row(at, at.places, load.ref, layout)
-        if mask is None or (load.total and at.apart(0) and not at.spread):
+        same = at.apart(0) and not at.spread
+        first = mask is not None and mask.text == leading(scope.lanes, scope.active).text
+        if mask is None or (same and (load.total or first)):  # the first lane's is there for all
             return self._load(at, load.ref.tensor, layout, scope)
         if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):
             return self._load_leading(at, load.ref.tensor, layout, scope)
-        if at.spread and mask.text == leading(scope.lanes, scope.active).text:
+        if at.spread and first:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cpu_kernels import Array, sized_of
+from cpu_kernels import Array, run, sized_of
 from random_defs import check_random_defs
 
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -74,3 +74,22 @@ def test_who_gathers(monkeypatch: pytest.MonkeyPatch, name: str, gathers: bool) 
         options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, lanes)),))
         text = emit_program(cpu.schedule(sized, options, replace(device, threads=1)), device).text
         assert ("masked.gather" in text) == gathers
+
+
+def test_what_is_selected_for_all_lanes_is_one_element() -> None:
+    """Of the last lanes, too, which are fewer."""
+    text = """def f(double(M, 6, 6) C, double(E, 6, 6) T, int32(E) Material) -> (R) {
+        R(e, k, j) +=! C(Material(e), k, l) * T(e, l, j) }"""
+    device = find("Cascade Lake")
+    assert device is not None
+    material = np.array([2, 0, 1, 2, 2], np.int32)
+    sized = sized_of(text, np.zeros((3, 6, 6)), np.zeros((5, 6, 6)), material)
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(2, 8)),))
+    kernel = emit_program(cpu.schedule(sized, options, replace(device, threads=1)), device)
+    assert "masked.gather" not in kernel.text
+    draw = np.random.default_rng(1)
+    c, t = draw.random((3, 6, 6)), draw.random((5, 6, 6))
+    (found,) = run(text, c, t, material, options=options)
+    np.testing.assert_allclose(found, c[material] @ t, rtol=1e-12)
+    with pytest.raises(IndexError):
+        run(text, c, t, material + 1, options=options)
