@@ -281,7 +281,7 @@ def _blocking(
         widest = max(reductions, key=lambda k: (nest.dims[k].name not in torn, nest.dims[k].extent))
         tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
         depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
-    depth = math.ceil(depth * core.within[1])  # the others are left out
+    depth = max(1, math.ceil(depth * core.within[1]))  # the others are left out
     # All columns of one such depth, and the rows that meet them, stay in the second.
     for k, share in zip((*lanes, *rows), (2, 16, 16), strict=False):
         most = max(64, device.l2_bytes // share // (depth * itemsize))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import check_cpu, check_interpreted, expected_of
-from cpu_kernels import Array, accepted, random_options, sized_of
+from cpu_kernels import Array, accepted, random_options, run, sized_of
 from nests import ARM, NARROW, WIDE
 from sampling import sampled
 
@@ -301,3 +301,11 @@ def test_a_condition_may_never_hold() -> None:
     inputs = [np.ones((2, 40), "f"), np.ones((40, 40), "f")]
     for options in (MappingOptions("mlp"), MappingOptions("naive").vectorize(8, 1).skip()):
         check_cpu(sized_of(text, *inputs), inputs, options)
+
+
+def test_a_condition_that_never_holds() -> None:
+    text = """def f(double(M, N) X, double(N) Y) -> (O) {
+        O(m, i) +=! (i + j < 0) ? X(m, j) + Y(i) : 0 where i in 0:N }"""
+    for options in (MappingOptions("mlp"), MappingOptions("naive")):
+        (found,) = run(text, np.ones((2, 5)), np.ones(5), options=options)
+        np.testing.assert_array_equal(found, np.zeros((2, 5)))
