@@ -299,7 +299,9 @@ def test_the_command_line_itself(path: tuple[str, ...]) -> None:
         if isinstance(option.type, click.types.IntParamType | click.types.FloatParamType):
             threads = name == "--threads"
             sentence = (
-                "from 1 to 1024, not 'many'; leave it" if threads else "'many' is not a valid"
+                "from 1 to 1024, not 'many'; leave it"
+                if threads
+                else "'many' is not a (valid|number)"
             )
             _check(_run(*path, *right, name, "many"), USAGE, sentence)
 
