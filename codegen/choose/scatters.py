@@ -35,15 +35,15 @@ class Copies:
     owners: int
     """Threads that there should be at least: so many share what data say, too, where copies and
     results are fewer. Each of them looks at all points of its part."""
-    ahead: bool
-    """Whether functions are called before all updates."""
+    ahead: int
+    """As of ``Scatter``."""
 
 
-CPU = Copies(16, 1 << 14, 64, 1, ahead=True)
+CPU = Copies(16, 1 << 14, 64, 1, ahead=1 << 26)
 """Tens of microseconds for each part; some lines of memory for each thread. A branch that is taken
 at random takes longer than an update, so that nobody owns ranges. Lanes call a function for eight
-doubles in the time of two."""
-GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12, ahead=False)
+doubles in the time of two; but a function of all pairs of 10,000 points is not worth 400 MB."""
+GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12, ahead=0)
 """Where a few threads wait for memory, looking at points costs little."""
 
 

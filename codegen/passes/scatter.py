@@ -28,7 +28,7 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.fusion.groups import long_calls
 from tcl.codegen.passes.split import only_if, part_size, unused
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_equal
+from tcl.grammar.sizes.varying import provably_equal, representative
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
 _WRITTEN_OUT = 16
@@ -52,9 +52,10 @@ class Scatter:
     data say, so that none of them meets another one."""
     reduced: frozenset[str] = frozenset()
     """Reductions whose points all update the same element: those of ``of_one_place``, or none."""
-    ahead: bool = False
-    """Whether values with names that functions are called for, as places in a histogram of
-    logarithms, are computed before all updates, in nests of their own."""
+    ahead: int = 0
+    """Bytes that a value with a name which functions are called for, as places in a histogram of
+    logarithms, may take at all points to be computed before all updates, in a nest of its own: more
+    where it reads more. None is if this is 0."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         whole = nest = program.nest(self.nest)
@@ -63,11 +64,15 @@ class Scatter:
         if self.reduced:
             first, memory, nest = self._terms_apart(whole)
             terms, before = [memory], [first]
-        if self.ahead:
-            for name in calling_lets(nest):
-                first, memory, nest = _computed_ahead(nest, name)
+        for name in _calling_lets(nest) if self.ahead else ():
+            first, memory, update = _computed_ahead(nest, name)
+            values = (*(let.value for let in first.point.lets), first.point.value)
+            read = {load.ref.tensor for value in values for load in loads(value)}
+            sizes = [t.layout.bytes for t in (*program.tensors, *terms) if t.name in read]
+            if representative(memory.layout.bytes) <= max(self.ahead, *map(representative, sizes)):
                 terms.append(memory)
                 before.append(first)
+                nest = update
         boxes = _boxes(program, nest)
         own: ir.Tensor | None = None
         update, after = nest, []
@@ -92,10 +97,7 @@ class Scatter:
         condition, _ = guard(point.op, point.value)
         rest = [d for d in nest.dims if d.name not in self.reduced]
         type_ = point.type.compute
-        layout = ir.contiguous(type_, [d.extent for d in rest], [d.first for d in rest])
-        layout = replace(layout, alignment=layout.itemsize, base=16)
-        memory = ir.Tensor(name, ir.Role.SCRATCH, layout)
-
+        memory = _scratch(name, type_, rest)
         names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
         lets = _needed(point.lets, [point.value])
         lets = tuple(replace(x, value=renamed(x.value, names)) for x in lets)
@@ -115,10 +117,8 @@ class Scatter:
         return _nest(name, dims, made), memory, update
 
     def _memory(self, nest: ir.Nest, type_: ScalarType, boxes: list[ir.Dim]) -> ir.Tensor:
-        extents = (self.parts, *(d.extent for d in boxes))
-        layout = ir.contiguous(type_, extents, (0, *(d.first for d in boxes)))
-        layout = replace(layout, alignment=layout.itemsize, base=16)
-        return ir.Tensor(f"{nest.name}.held", ir.Role.SCRATCH, layout)
+        name = f"{nest.name}.held"
+        return _scratch(name, type_, [ir.Dim(f"{name}.part", 0, self.parts, False), *boxes])
 
     def _clear(self, nest: ir.Nest, own: ir.Tensor | None, boxes: list[ir.Dim]) -> ir.Nest:
         """The nest that lets all elements start from nothing."""
@@ -220,7 +220,7 @@ class Scatter:
         return _nest(name, [*dims, part] if many else dims, made)
 
 
-def calling_lets(nest: ir.Nest) -> list[str]:
+def _calling_lets(nest: ir.Nest) -> list[str]:
     """The values with names that a scatter needs and calls functions for, and that can be computed
     at all points, whatever has been updated."""
     point, found = nest.point, list[str]()
@@ -244,8 +244,7 @@ def _computed_ahead(nest: ir.Nest, name: str) -> tuple[ir.Nest, ir.Tensor, ir.Ne
     let = next(x for x in point.lets if x.name == name)
     moving = dims_of_lets(point.lets)[name]
     rest = [d for d in nest.dims if d.name in moving]
-    layout = ir.contiguous(let.value.type, [d.extent for d in rest], [d.first for d in rest])
-    memory = ir.Tensor(own, ir.Role.SCRATCH, replace(layout, alignment=layout.itemsize, base=16))
+    memory = _scratch(own, let.value.type, rest)
     names = {d.name: f"{own}.{d.name.rpartition('.')[2]}" for d in rest}
     lets = tuple(
         replace(x, value=renamed(x.value, names)) for x in _needed(point.lets, [let.value])
@@ -259,6 +258,12 @@ def _computed_ahead(nest: ir.Nest, name: str) -> tuple[ir.Nest, ir.Tensor, ir.Ne
     lets = tuple(replace(x, value=load) if x is let else x for x in point.lets)
     lets = _needed(lets, [point.value, *_computed(point.target)])
     return _nest(own, dims, made), memory, replace(nest, point=replace(point, lets=lets))
+
+
+def _scratch(name: str, type_: ScalarType, dims: Sequence[ir.Dim]) -> ir.Tensor:
+    """Memory for an element at each point along dimensions."""
+    layout = ir.contiguous(type_, [d.extent for d in dims], [d.first for d in dims])
+    return ir.Tensor(name, ir.Role.SCRATCH, replace(layout, alignment=layout.itemsize, base=16))
 
 
 def _is_affine(s: ir.Subscript) -> bool:

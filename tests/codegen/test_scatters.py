@@ -378,6 +378,15 @@ def test_functions_for_places_are_called_before_updates(
     np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("points", "ahead"), [(2800, True), (2900, False)])
+def test_what_is_computed_before_updates_takes_little_memory(points: int, ahead: bool) -> None:
+    """A place of eight bytes for each pair of points may take far more than these."""
+    text = """def f(float(N) X) -> (float(9) H) {
+        H(b) +=! 1 where n in 0:N, m in 0:N, b = min(int32(4 * log2(X(n) + X(m))), 8) }"""
+    made = schedule(sized_of(text, np.ones(points, np.float32)), DEFAULT, host_cpu())
+    assert any(s.name.startswith("s0.b") for s in made.spaces) == ahead
+
+
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
 def test_points_of_rows_on_a_gpu() -> None:
     rng = np.random.default_rng(5)

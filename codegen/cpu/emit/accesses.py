@@ -145,7 +145,7 @@ class AccessEmitter:
         if at.places and (mask is None or self.addresses.stays_inside(load.ref)):
             return self._load_from_row(at, at.places, load.ref, layout)
         same = at.apart(0) and not at.spread
-        first = mask is not None and mask.text == leading(scope.lanes, scope.active).text
+        first = mask == leading(scope.lanes, scope.active)
         if mask is None or (same and (load.total or first)):  # the first lane's is there for all
             return self._load(at, load.ref.tensor, layout, scope)
         if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):

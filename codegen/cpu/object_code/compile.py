@@ -105,13 +105,10 @@ def new_machine(device: CpuProfile) -> Any:
     initialise()
     if device.architecture != _here():
         _initialise_all()
-    features, model = device.features, "jitdefault"
+    features = device.features
     if device.vector_bits >= 512:
         features += ",-prefer-256-bit"
     if device.architecture == "x86_64":
-        # Constants are then operands in memory. By the large one, the default, each takes an
-        # instruction for its address: kernels of many constants take .82 to .96 of the time.
-        model = "small"
         # Else LLVM takes two instructions for one that adds up pairs, to add one after the other.
         features += ",+fast-dpwssd"
     try:
@@ -119,8 +116,16 @@ def new_machine(device: CpuProfile) -> Any:
     except RuntimeError as error:
         raise CompileError(f"no code generator for {device.triple}: {error}") from None
     return target.create_target_machine(
-        cpu=device.name, features=features, opt=2, jit=True, reloc="pic", codemodel=model
+        **{"cpu": device.name, "features": features, "opt": 2, "jit": True, "reloc": "pic"},
+        codemodel="small" if _near(device) else "jitdefault",
     )
+
+
+def _near(device: CpuProfile) -> bool:
+    """Whether the parts of an object lie within 2 GB, so that constants are operands in memory. By
+    the large code model, the default of JITs, each takes an instruction for its address: kernels of
+    many constants take .82 to .96 of the time without."""
+    return device.architecture == "x86_64"
 
 
 def new_session(device: CpuProfile) -> Any:
@@ -128,10 +133,8 @@ def new_session(device: CpuProfile) -> Any:
     takes over a code generator of its own."""
     import llvmlite.binding as llvm
 
-    # The small code model needs the parts of an object within 2 GB. LLVM's older linker places them
-    # one by one, and does not look where.
-    near = device.architecture == "x86_64"
-    return llvm.create_lljit_compiler(new_machine(device), use_jit_link=near)
+    # LLVM's older linker places the parts of an object one by one, and does not look where.
+    return llvm.create_lljit_compiler(new_machine(device), use_jit_link=_near(device))
 
 
 @functools.lru_cache(maxsize=1)
