@@ -19,7 +19,7 @@ from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")
-_MEANT = re.compile(r"# (sizes|values) \S+:")
+_MEANT = re.compile(r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.))")
 _DIGITS = 18
 """More than the sizes of any array have."""
 _FORMS = {"sizes": "# sizes LABEL: M=128, N=64", "values": "# values INPUT: START..STOP"}
@@ -62,7 +62,7 @@ def read_annotations(checked: CheckedDef) -> Annotations:
                 faults.append(_twice(checked, f"# values {match[1]}"))
             values[match[1]] = (match[2], match[3])
         elif match := _MEANT.match(line):
-            form = _FORMS[match[1]]
+            form = _FORMS[f"{match[1]}s"]
             faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
     return Annotations(sizes, values, tuple(faults))
 
@@ -189,9 +189,11 @@ def default_sizes(checked: CheckedDef) -> dict[str, int]:
     """The first sizes of the def's comments; ``ArgumentError`` if it needs some and has none."""
     if not checked.sizes:
         return {}
-    known = read_annotations(checked).sizes
-    if known:
-        return labelled_sizes(checked, next(iter(known)))
+    said = read_annotations(checked)
+    if said.sizes:
+        return labelled_sizes(checked, next(iter(said.sizes)))
+    for fault in said.faults:
+        raise ArgumentError(fault)
     raise ArgumentError(
         f"{checked.name} has the sizes {', '.join(checked.sizes)}; give their values: --sizes "
         f"{','.join(f'{s}=...' for s in checked.sizes)}"

@@ -61,7 +61,7 @@ def _array(
     dtype: np.dtype[Any],
 ) -> Array:
     if tensor.type.is_float:
-        return _floats(rng, tensor, shape, limits, sizes).astype(dtype, copy=False)
+        return _floats(rng, tensor, limits, sizes, shape, dtype).astype(dtype, copy=False)
     if tensor.type.is_bool and limits is None:
         return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
     low, high = (0, 8)
@@ -85,16 +85,24 @@ def _array(
 def _floats(
     rng: np.random.Generator,
     tensor: Tensor,
-    shape: tuple[int, ...],
     limits: tuple[str, str] | None,
     sizes: Mapping[str, int],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
 ) -> Array:
-    dtype: type[np.float32] | type[np.float64]
-    dtype = np.float64 if tensor.type == FLOAT64 else np.float32
+    drawn: type[np.float32] | type[np.float64]
+    drawn = np.float64 if tensor.type == FLOAT64 else np.float32
     if limits is None:
-        return np.asarray(rng.standard_normal(shape, dtype))
+        return np.asarray(rng.standard_normal(shape, drawn))
     low, high = (_limit(tensor, text, sizes) for text in limits)
-    return np.asarray(low + (high - low) * rng.random(shape, dtype), dtype)
+    with np.errstate(over="ignore"):
+        fit = np.isfinite(np.array([low, high]).astype(dtype)).all()
+    if not fit:
+        raise ArgumentError(
+            f"the comment '# values {tensor.name}' goes from {low:g} to {high:g}, which "
+            f"{tensor.type.name} cannot hold; choose other values or sizes"
+        )
+    return np.asarray(low + (high - low) * rng.random(shape, drawn), drawn)
 
 
 def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:

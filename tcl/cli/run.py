@@ -29,7 +29,7 @@ from tcl.cli.kernels import Work, parse_options
 from tcl.cli.output import dying
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.reference import compile_reference, roundings
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
@@ -171,11 +171,15 @@ def _run_on_cpu(said: Said, work: Work, executor: Executor, *, compare: bool) ->
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
     said.say(
-        f"  {duration(seconds)} per call on {used}, with options {executor.options}",
+        f"  {duration(seconds)} per call on {used}, with {_named(executor.options)}",
         **{"device": "cpu", "threads": executor.threads, "seconds": seconds},
         options=executor.options.as_dict(),
     )
     _show_class(said, work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
+
+
+def _named(options: MappingOptions) -> str:
+    return f"options {options}" + (", the default" if options == DEFAULT else "")
 
 
 def _show_class(said: Said, work: Work, serves: str | None) -> None:
@@ -218,13 +222,13 @@ def _run_on_gpu(
     seconds = None
     if emulated:
         gpu = target.identity.partition(";")[0]
-        said.say(f"  every access was checked on an emulated {gpu}, with options {chosen}")
+        said.say(f"  every access was checked on an emulated {gpu}, with {_named(chosen)}")
         if counters:
             _show_counters(said, backend, chosen, (*work.inputs, *work.outputs()))
     else:
         with bench.alone():
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
-        said.say(f"  {duration(seconds)} per call on {target.identity}, with options {chosen}")
+        said.say(f"  {duration(seconds)} per call on {target.identity}, with {_named(chosen)}")
     said.say(device=target.name, threads=None, seconds=seconds, options=chosen.as_dict())
     _show_class(said, work, str(backend.all_) if query.classes else None)
 

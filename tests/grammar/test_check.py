@@ -227,6 +227,7 @@ def test_random_inputs_with_no_value_to_choose_say_so() -> None:
         ("int8", "0..N", "goes from 0 to 299, but int8 from -128 to 127; choose other values or "),
         ("int32", "0..1e30", "goes from 0 to 10+19884624838655, but int32 from -2147483648 to "),
         ("int32", "0..inf", "names inf, which is neither a finite number nor a size"),
+        ("half", "0..1e5", "goes from 0 to 100000, which float16 cannot hold; choose other "),
         ("float", "nan..1", "names nan, which is neither a finite number nor a size"),
     ],
 )

@@ -209,6 +209,8 @@ def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_pa
         ("# values a: 0..9", "the comment '# values a' of mm names none of its inputs; did you "),
         ("# values A: 0..2, B: 0..2", "the comment '# values A: 0..2, B: 0..2' of mm is not of "),
         ("# sizes small: M=8 K=9 N=1", "the comment '# sizes small: M=8 K=9 N=1' of mm is not of "),
+        ("# sizes: M=8, K=9, N=1", "the comment '# sizes: M=8, K=9, N=1' of mm is not of the "),
+        ("#size a: M=8, K=9, N=1", "the comment '#size a: M=8, K=9, N=1' of mm is not of the "),
         ("# sizes a-b: M=8, K=9, N=1", "the comment '# sizes a-b: M=8, K=9, N=1' of mm is not of "),
         ("# sizes tiny: M=8, K=9, N=1", "mm has two comments '# sizes tiny'; remove one of them"),
         ("# sizes a: M=8, K=9, N=1, M=2", "the comment '# sizes a' of mm gives the size M twice"),
