@@ -134,3 +134,11 @@ def test_results_that_go_past_the_caches_are_few_rows_at_a_time() -> None:
         for rows in (20000, 3000)
     )
     assert far[0] < near[0]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(24, 12), (32, 13)])
+def test_steps_beside_a_cut_vector_leave_registers(columns: int, rows: int) -> None:
+    """LLVM keeps the whole vectors of all steps, where others are read under a mask."""
+    text = "float(T, K) A, float(S, K) D) -> (O) { O(t, s) +=! A(t, k) * D(s, k) }"
+    found = chosen(text, (4800, 16), (columns, 16), device=CASCADE_LAKE)
+    assert found.register == (rows, 2, 4)
