@@ -427,6 +427,7 @@ def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> N
     assert chosen(device, text, (8, 4096)).tile == ()
     whole = chosen(device, text, (300, 6 * device.vector_bits // 32))
     assert (whole.register or ())[0] == 6
+    assert whole.tile == (), "tiles of a register read whole rows in the order of memory"
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,19 @@ def test_the_default_leaves_rows_that_are_read_side_by_side_to_the_processor() -
     assert distances(sized(text % "m", I=(2048, 1024))) == [(2048,)]
 
 
+@pytest.mark.parametrize(("heads", "width", "ahead"), [(1, 64, 2048), (8, 64, 8192), (8, 16, 0)])
+def test_the_default_asks_for_rows_that_register_tiles_read_whole(
+    heads: int, width: int, ahead: int
+) -> None:
+    """Short ones farther ahead where memory has others between; not for each part of a line."""
+    text = """def f(float(B, H, T) P, int8(B, T, H, D) V) -> (O) {
+        O(b, h, d) +=! P(b, h, t) * V(b, t, h, d) }"""
+    rows = sized(text, P=(16, heads, 4096), V=(16, 4096, heads, width))
+    found = distances(rows)[0]
+    assert found == ((0, ahead) if ahead else ())
+    assert distances(rows, AMD)[0] == (), "it reads ahead by itself"
+
+
 def test_the_default_prefetches_nothing_that_is_near_or_read_often() -> None:
     assert distances(sized(SOFTMAX, I=(64, 1024))) == [(), (), ()]
     product = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

@@ -260,7 +260,7 @@ def _blocking(
     order = (*others, *lanes, *reductions, *rows)
     inner = (*others, *lanes, *rows, *reductions)
     if lanes and not rows:
-        return _streamed(core, reductions, others, lanes[0])
+        return _streamed(core, sizes, reductions, others, lanes[0])
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
     if columns := columns_of(core, lane, sizes):
@@ -397,7 +397,11 @@ def _columns_of_long_rows(core: Core, lane: str, width: int, column: int) -> int
 
 
 def _streamed(
-    core: Core, reductions: list[int], others: list[int], lane: int
+    core: Core,
+    sizes: Mapping[str, int],
+    reductions: list[int],
+    others: list[int],
+    lane: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """As ``_blocking``, where nothing is read twice: the outermost reduction a few points at a
     time, so that memory is read in order and partial results are read and written seldom.
@@ -422,6 +426,9 @@ def _streamed(
         return (), (), inner
     if any(a.is_window(core.dims) for a in core.reads):
         return (), (), inner  # its steps read the same lines
+    along = nest.dims[lane]
+    if core.lanes * sizes.get(along.name, 1) >= along.extent:
+        return (), (), inner  # a register tile reads whole rows, and no partial result waits
     tile = [0] * len(nest.dims)
     tile[first] = steps
     return tuple(tile), _unless_natural((*reductions, *others, lane)), inner

@@ -14,6 +14,7 @@ from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import (
     not_by_itself,
     prefetching,
+    rows_ahead,
     selected_ahead,
     soon,
     tiles_ahead,
@@ -101,6 +102,7 @@ class CpuPreset:
         if self.device.reads_ahead and not stream:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
             ahead = ahead or soon(program, nest, self.device)
+        ahead = ahead or rows_ahead(program, nest, chosen, self.device)
         return ahead or tiles_ahead(program, nest, chosen, self.device)
 
     def following(
