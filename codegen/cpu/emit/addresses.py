@@ -297,6 +297,8 @@ class Addresses:
             b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
             slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
             b.branch(after)
+        if mask is not None and scope.lanes == 1:  # where it is switched off, nobody looks at it
+            return b.known.remember(name, b.phi([(value, before), (number(first), record)]))
         if row is not None and slot is not None:
             first_ = b.phi([(row.first, before), (slot, record)])
             row.first = b.known.remember(f"{name} row", first_)

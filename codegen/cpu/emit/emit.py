@@ -273,21 +273,36 @@ class Statements:
             if s not in later:
                 self.statement(s, scope)
 
-        def counted() -> None:
+        free = condition is not None and scope.lanes == 1 and self._free(update.ref, value, later)
+
+        def counted(where: Val | None = None) -> None:
             for s in later:
                 self.statement(s, scope)
             made = self.values.value(value, scope)
-            self.memory.update(
-                update.ref, lambda old: arithmetic(b, op, old, made, value.type), scope
-            )
+            change = partial(self._changed, op, made, value.type)
+            self.memory.update(update.ref, change, scope, where)
 
         if condition is None:
             counted()
             return
-        chosen = self.values.value(condition, scope)
+        chosen = b.settled(self.values.value(condition, scope))
         if chosen.lanes > 1:
             raise ir.IRError("whether lanes of a scatter count differs between them")
-        self._where(chosen, counted)
+        if free and chosen.text not in ("true", "false"):
+            counted(chosen)
+        else:
+            self._where(chosen, counted)
+
+    def _changed(self, op: str, made: Val, type_: ScalarType, old: Val) -> Val:
+        return arithmetic(self.b, op, old, made, type_)
+
+    def _free(self, ref: ir.TensorRef, value: ir.Value, lets: Sequence[ir.Let]) -> bool:
+        """Whether what an update needs may be computed where it does not count, too."""
+        places = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+        values = [value, *places, *(let.value for let in lets)]
+        subscripts = (s for v in values for load in loads(v) for s in load.ref.subscripts)
+        affine = all(isinstance(s, ir.Affine) for s in subscripts)
+        return affine and all(map(self.values.free, values))
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""

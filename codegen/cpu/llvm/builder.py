@@ -443,6 +443,12 @@ class Builder:
         condition, then, otherwise = self.level(condition, then, otherwise)
         return self.op(f"select {condition}, {then}, {otherwise}", then.type, then.lanes)
 
+    def unforeseen(self, condition: Val, then: Val, otherwise: Val) -> Val:
+        """``select`` by a condition that branches would not foresee: LLVM makes none of it."""
+        note = self._node("!{{}}")
+        text = f"select {condition}, {then}, {otherwise}, !unpredictable {note}"
+        return self.op(text, then.type, then.lanes)
+
     def negation(self, value: Val) -> Val:
         if value.text in ("true", "false"):
             return self.constant(value.text == "false", "i1")

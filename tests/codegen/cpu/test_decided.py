@@ -83,11 +83,31 @@ def test_a_scatter_asks_once_whether_a_point_counts() -> None:
 
 def test_what_a_scatter_computes_of_floats_comes_after_its_condition() -> None:
     """And what it reads before."""
-    text = """def f(float(N) X, int32(N) Y, uint8(N) G) -> (int32(9, 256) C) {
-        C(int32(X(n) * 8), G(n)) +=! Y(n) > 0 ? 1 : 0 }"""
+    text = """def f(float(N) X, int32(N) Y, uint8(N) G) -> (float(9, 256) C) {
+        C(int32(X(n) * 8), G(n)) +=! Y(n) > 0 ? exp(X(n)) : 0 }"""
     kernel, _ = _branches(text, np.zeros(99, "f"), np.zeros(99, "i"), np.zeros(99, np.uint8))
     branch = kernel.index("!unpredictable")
     assert kernel.index("fptosi") > branch > kernel.index("zext i8")
+
+
+@pytest.mark.parametrize("value", ["Price(n)", "1", "Price(n) * 2 + Day(n)"])
+def test_an_update_that_may_be_made_in_vain_needs_no_branch(value: str) -> None:
+    """Where it does not count, no place is touched, nor checked."""
+    rng = np.random.default_rng(1)
+    day, price = rng.integers(-9, 99, 999, np.int32), rng.integers(-9, 9, 999)
+    text = f"""def f(int32(N) Day, int64(N) Price, float(D) Like) -> (int64(D) O) {{
+        O(Day(n)) +=! (Price(n) > 0 && Day(n) >= 5 && Day(n) < 40) ? {value} : 0 }}"""
+    inputs = day, price.astype(np.int64), np.zeros(40, np.float32)
+    kernel, branches = _branches(text, *inputs)
+    assert not branches and "unpredictable" in kernel
+    (made,) = run(text, *inputs)
+    every = {"Price(n)": price, "1": np.ones(999), "Price(n) * 2 + Day(n)": price * 2 + day}
+    counts, expected = (price > 0) & (day >= 5) & (day < 40), np.zeros(40, np.int64)
+    np.add.at(expected, day[counts], every[value][counts].astype(np.int64))
+    assert np.array_equal(made, expected)
+    wrong = text.replace("&& Day(n) < 40", "&& Day(n) < 90")
+    with pytest.raises(IndexError, match="tensor O, which has indices 0 to 39"):
+        run(wrong, *inputs)
 
 
 @pytest.mark.parametrize(("limit", "asked"), [(89, False), (88, True), (0, False), (1, True)])
