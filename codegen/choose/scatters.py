@@ -37,13 +37,17 @@ class Copies:
     results are fewer. Each of them looks at all points of its part."""
     ahead: int
     """As of ``Scatter``."""
+    rest: bool
+    """Whether parts have equally many points, and a nest of its own those that are left."""
 
 
-CPU = Copies(16, 1 << 14, 64, 1, ahead=1 << 26)
+CPU = Copies(16, 1 << 14, 64, 1, ahead=1 << 26, rest=True)
 """Tens of microseconds for each part; some lines of memory for each thread. A branch that is taken
-at random takes longer than an update, so that nobody owns ranges. Lanes call a function for eight
-doubles in the time of two; but a function of all pairs of 10,000 points is not worth 400 MB."""
-GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12, ahead=0)
+at random takes longer than an update, so that nobody owns ranges; and what has to ask where a part
+ends reads nothing before it knows: with a condition, updates take four times as long. Lanes call a
+function for eight doubles in the time of two; but a function of all pairs of 10,000 points is not
+worth 400 MB."""
+GPU = Copies(1 << 12, 1 << 8, 1 << 10, 1 << 12, ahead=0, rest=False)
 """Where a few threads wait for memory, looking at points costs little."""
 
 
@@ -54,15 +58,17 @@ def scattered(program: ir.Program, nest: ir.Nest, copies: Copies) -> Scatter:
     else:
         reduced = frozenset()
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
-    parts, longest = 1, 0
+    parts, longest, rest = 1, 0, 0
     if reductions and nest.points:
         longest = max(reductions, key=lambda k: representative(nest.dims[k].extent))
         results = math.prod(representative(d.extent) for d in nest.dims if not d.reduction)
         if results < copies.results:
-            parts = _parts(program, nest, representative(nest.dims[longest].extent), copies)
+            extent = nest.dims[longest].extent
+            parts = _parts(program, nest, representative(extent), copies)
+            rest = extent % parts if copies.rest and not isinstance(extent, Size) else 0
     held = held or (nest.point.type if parts > 1 else None)
     owners = _owners(program, nest, parts, copies)
-    return Scatter(nest.name, held, longest, parts, owners, reduced, copies.ahead)
+    return Scatter(nest.name, held, longest, parts, rest, owners, reduced, copies.ahead)
 
 
 def _owners(program: ir.Program, nest: ir.Nest, parts: int, copies: Copies) -> int:

@@ -47,6 +47,9 @@ class Scatter:
     """Position of the reduction whose points are in parts,"""
     parts: int = 1
     """and how many, each with a copy."""
+    rest: int = 0
+    """The last of these points, which are in no part, so that all parts have equally many: a nest
+    ``NAME.rest`` updates the first copy with them."""
     owners: int = 1
     """How many go through the points of each part: each updates a range of the first place that
     data say, so that none of them meets another one."""
@@ -75,11 +78,14 @@ class Scatter:
                 nest = update
         boxes = _boxes(program, nest)
         own: ir.Tensor | None = None
-        update, after = nest, []
+        update, after = nest, list[ir.Nest]()
         if self.held is not None:
             own = self._memory(nest, self.held, boxes)
-            update = self._of_parts(nest, own)
             after = [self._result(nest, own, boxes)]
+            if self.rest:
+                nest, last = self._rest_apart(nest)
+                after = [replace(self, parts=1)._of_parts(last, own), *after]
+            update = self._of_parts(nest, own)
         if own or nest.point.initialise:
             before.append(self._clear(nest, own, boxes))
         update = replace(update, point=replace(update.point, initialise=False))
@@ -115,6 +121,23 @@ class Scatter:
         lets = _needed(point.lets, [value, *_computed(point.target)])
         update = _nest(nest.name, rest, replace(point, lets=lets, value=value), nest.sequential)
         return _nest(name, dims, made), memory, update
+
+    def _rest_apart(self, nest: ir.Nest) -> tuple[ir.Nest, ir.Nest]:
+        """The nest without the rest of its points, and one with these alone."""
+        name, point, dim = f"{nest.name}.rest", nest.point, nest.dims[self.dimension]
+        names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
+        most = dim.extent - self.rest
+        dims = [replace(d, name=names[d.name]) for d in nest.dims]
+        dims[self.dimension] = replace(
+            dims[self.dimension], first=dim.first + most, extent=self.rest
+        )
+        at = renamed(ir.Load(point.target, point.type, total=True), names)
+        assert isinstance(at, ir.Load)
+        lets = tuple(replace(x, value=renamed(x.value, names)) for x in point.lets)
+        last = replace(point, lets=lets, target=at.ref, value=renamed(point.value, names))
+        whole = [replace(d, extent=most) if d is dim else d for d in nest.dims]
+        rest = _nest(name, dims, last, nest.sequential)
+        return _nest(nest.name, whole, point, nest.sequential), rest
 
     def _memory(self, nest: ir.Nest, type_: ScalarType, boxes: list[ir.Dim]) -> ir.Tensor:
         name = f"{nest.name}.held"

@@ -152,6 +152,21 @@ def test_the_same_bits_for_any_number_of_threads(name: str) -> None:
     assert len(seen) == 1
 
 
+def test_parts_have_equally_many_points() -> None:
+    """So that nothing asks where a part ends; the last points have a nest of their own."""
+    rng = np.random.default_rng(3)
+    bins, weights = rng.integers(0, 50, 100_003, np.int32), rng.normal(size=100_003).astype("f")
+    text = """def f(int32(N) I, float(N) W, float(M) Z) -> (float(M) H) {
+        H(I(n)) +=! W(n) > 0 ? W(n) : 0 }"""
+    inputs = bins, weights, np.zeros(50, np.float32)
+    shown = show(schedule(sized_of(text, *inputs), DEFAULT, replace(host_cpu(), threads=1)))
+    assert "s0.n in 0:25000" in shown and "s0.rest.n in 100000:100003" in shown
+    assert "<" not in shown
+    (made,) = run(text, *inputs, options=DEFAULT)
+    expected = np.bincount(bins, np.maximum(weights, 0), 50)
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+
+
 def test_long_sums_keep_their_digits() -> None:
     ones = np.full(1_000_003, 0.1, np.float32)
     inputs = np.zeros(ones.size, np.int32), ones
