@@ -240,23 +240,28 @@ def _streams(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[_St
 
 
 def least_memory_cycles(core: Core) -> float:
-    """Cycles that memory takes at least, if caches do not keep what the nest reads and writes."""
-    touched = _touched_bytes(core)
-    return touched / memory_rate(core.device) if touched > cached_bytes(core.device) else 0.0
+    """Cycles that memory takes at least, if caches do not keep the tensors of the nest."""
+    whole, touched = _bytes(core)
+    return touched / memory_rate(core.device) if whole > cached_bytes(core.device) else 0.0
 
 
 def least_far_cycles(core: Core) -> float:
     """Cycles in which what a nest reads and writes comes from behind the second cache at least, if
-    that does not keep it."""
-    touched = _touched_bytes(core)
-    if touched <= 2 * core.device.l2_bytes:
+    that does not keep its tensors."""
+    whole, touched = _bytes(core)
+    if whole <= 2 * core.device.l2_bytes:
         return 0.0
-    return touched / Level.at(core.device, touched).rate(core.device)
+    return touched / Level.at(core.device, whole).rate(core.device)
 
 
-def _touched_bytes(core: Core) -> int:
-    """Of all tensors that the nest reads and writes."""
-    return sum({access.tensor: access.whole for access in (*core.reads, core.target)}.values())
+def _bytes(core: Core) -> tuple[int, int]:
+    """Of all tensors that the nest reads and writes, and of what it touches of them: a nest may be
+    one of many chunks."""
+    whole, touched = dict[str, int](), dict[str, int]()
+    for access in (*core.reads, core.target):
+        of, whole[access.tensor] = access.tensor, access.whole
+        touched[of] = min(access.whole, max(touched.get(of, 0), access.elements * access.itemsize))
+    return sum(whole.values()), sum(touched.values())
 
 
 def memory_cycles(core: Core, access: OperandAccess, kept: bool = False) -> float:
