@@ -100,7 +100,11 @@ def _load(
     access, each, far, across = read
     count = access.count(sizes)
     if staged:
-        column = access.count(tile.sizes) * core.device.vector_bits // 8 * core.steps
+        column = access.count(tile.sizes)
+        if lane in access.strides:  # beside the columns of others
+            panels = (a for a, copied in zip(core.reads, tile.staged, strict=True) if copied)
+            column = sum([a.count(tile.sizes) for a in panels if lane in a.strides])
+        column *= core.device.vector_bits // 8 * core.steps
         # Beside a row that reads it once and again, little else wants to be in the first cache.
         first = column <= core.device.l1_bytes * (7 if core.compacted else 4) // 8
         return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
