@@ -45,6 +45,7 @@ def nest_of(value: str, where: str = "") -> ir.Nest:
         ("(A(n, d) - B(m, d)) * (A(n, d) + B(m, d))", 2 * OPERATION_CYCLES),
         ("exp(A(n, d)) * exp(A(n, d))", CALL_CYCLES),
         ("exp(A(n, d)) * exp(B(m, d))", 2 * CALL_CYCLES),
+        ("A(n, d) * A(n, d) - A(n, d) * B(m, d)", OPERATION_CYCLES),
     ],
 )
 def test_what_is_computed_twice_counts_once(value: str, cycles: float) -> None:

@@ -142,3 +142,35 @@ def test_steps_beside_a_cut_vector_leave_registers(columns: int, rows: int) -> N
     text = "float(T, K) A, float(S, K) D) -> (O) { O(t, s) +=! A(t, k) * D(s, k) }"
     found = chosen(text, (4800, 16), (columns, 16), device=CASCADE_LAKE)
     assert found.register == (rows, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "lanes", "tile"),
+    [
+        (  # each of four factors is read for two sums
+            """float(I, K, 2) A, float(K, J, 2) B) -> (Re, Im) {
+            Re(i, j) +=! A(i, k, 0) * B(k, j, 0) - A(i, k, 1) * B(k, j, 1)
+            Im(i, j) +=! A(i, k, 0) * B(k, j, 1) + A(i, k, 1) * B(k, j, 0) }""",
+            [(100, 100, 2)] * 2,
+            (1, 16),
+            (6, 2, 4),
+        ),
+        (  # columns of two panels, of which the first cache holds one
+            """float(T, D) X, float(F, D) W, float(F, D) V) -> (A, B) {
+            A(t, f) +=! X(t, d) * W(f, d)
+            B(t, f) +=! X(t, d) * V(f, d) }""",
+            [(200, 256), (344, 256), (344, 256)],
+            (1, 16),
+            (7, 2, 4),
+        ),
+    ],
+    ids=["complex", "gated"],
+)
+def test_fused_sums_are_priced_together(
+    text: str,
+    shapes: list[tuple[int, ...]],
+    lanes: tuple[int, int],
+    tile: tuple[int, ...],
+) -> None:
+    found = chosen(text, *shapes, device=CASCADE_LAKE)
+    assert (found.vectorize, found.register) == (lanes, tile)

@@ -141,6 +141,9 @@ class Core:
     """Cycles of a step at least, as it waits for the accumulators of the one before."""
     each: float = field(init=False, repr=False, compare=False)
     """Cycles of all arithmetic of one point, or one vector of points."""
+    alone: float = field(init=False, repr=False, compare=False)
+    """Those of the sum of it that takes most: what is fused is computed one after the other, in the
+    same registers."""
     deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
     """The extents of the few dimensions that decide conditions."""
     called: bool = field(init=False, repr=False, compare=False)
@@ -154,6 +157,10 @@ class Core:
         extreme = point.op in ("min", "max") and point.type.is_float
         waited = EXTREME_LATENCY_CYCLES if extreme else ACCUMULATOR_LATENCY_CYCLES
         results = {d.name: d.extent for d in dims if not d.reduction and d.extent != 1}
+        each = beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values()))
+        fused = self.fused.points
+        sums = [replace(self.nest, point=p) for p in (point, *fused)] if fused else []
+        most = max((sum(arithmetic_cycles(nest).values()) for nest in sums), default=each)
         derived = {
             "dims": {d.name: d for d in dims},
             "reduced": reduced,
@@ -165,9 +172,10 @@ class Core:
             "innermost": reduced[-1] if reduced else None,
             "extreme": extreme,
             "latency": waited if self.nest.reduces else 0.0,
-            "each": beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values())),
-            "deciding": deciding_sizes(self.nest),
-            "called": calls_functions(self.nest.point),
+            "each": each,
+            "alone": min(each, most),
+            "deciding": deciding_sizes(self.nest, fused),
+            "called": any(map(calls_functions, (point, *fused))),
             "known": {},
         }
         for name, value in derived.items():
@@ -186,7 +194,10 @@ class Core:
             bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
             named = {name for index, _ in asked for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, asked, {})
-        loads, arithmetic = operands(nest.point), arithmetic_cycles(nest)
+        arithmetic = arithmetic_cycles(nest, fused=fused.points)
+        loads: dict[ir.TensorRef, ir.Load] = {}
+        for load in itertools.chain.from_iterable(map(operands, (nest.point, *fused.points))):
+            loads.setdefault(load.ref, load)
         converted = {} if deciding_sizes(nest) else conversion_cycles(nest)
         casts = (
             v for value in values_of(nest.point) for v in walk(value) if isinstance(v, ir.Cast)
@@ -196,17 +207,17 @@ class Core:
             nest,
             device,
             lanes_of(nest.point, device),
-            tuple(access_of(program, nest, load, device) for load in loads),
+            tuple(access_of(program, nest, load, device) for load in loads.values()),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             {dims: c - converted.get(dims, 0.0) for dims, c in arithmetic.items()},
-            addition_cycles(nest) if device.adds_beside and nest.reduces else {},
+            addition_cycles(nest, fused.points) if device.adds_beside and nest.reduces else {},
             masked,
             fused,
             cut=_cut_short(program, nest.name),
             bounds=bounds,
             whole=whole if bounds else None,
             within=within,
-            conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads),
+            conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads.values()),
         )
 
     def in_words(self, products: DotProducts) -> Core:
@@ -238,12 +249,14 @@ class Core:
         """The same nest with as many lanes as vectors of what it reads have, where its results are
         wider, as counts of bytes are: they take several registers, and conditions one. None where
         that is more than a few."""
-        lanes = min((self.device.lanes(o.type) for o in operands(self.nest.point)), default=1)
+        read = (o for point in (self.nest.point, *self.fused.points) for o in operands(point))
+        lanes = min((self.device.lanes(o.type) for o in read), default=1)
         own = self.device.lanes(self.nest.point.type)
         if not (self.nest.reduces and own == self.lanes and own < lanes <= WIDEST * own):
             return None
         times = lanes // own
-        cycles = wide_cycles(self.nest, lambda type_: -(-lanes // self.device.lanes(type_)))
+        points = self.fused.points
+        cycles = wide_cycles(self.nest, points, lambda type_: -(-lanes // self.device.lanes(type_)))
         narrow = sum(cycles.values()) <= _NARROW * times * sum(self.arithmetic.values())
         if not narrow or self.fused.sums > _WIDE_SUMS:
             return None

@@ -489,7 +489,8 @@ def _panels(
         return ()
     tiles = [nest.dims[k].name for k in order or range(len(nest.dims)) if k < len(tile) and tile[k]]
     levels = []
-    for load, access in zip(operands(nest.point), core.reads, strict=True):
+    # What is read for other sums alone comes after the operands.
+    for load, access in zip(operands(nest.point), core.reads, strict=False):
         far = core.staged(access, lane, sizes)
         converted = core.products is None and load.type.compute != load.type
         worth = core.worth_staging(access, lane, sizes, converted)

@@ -102,7 +102,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     work = _cycles_along(core, lane, core.arithmetic)
     added = _cycles_along(core, lane, core.additions)
     chained = core.called and core.halves(lane) > 1
-    calling = calling_dims(core.nest) if chained else frozenset()
+    calling = calling_dims(core.nest, core.fused.points) if chained else frozenset()
     return AlongLanes(
         units={
             name: -(-d.extent // core.lanes) if name == lane else d.extent
@@ -127,7 +127,9 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         work=work,
         added=tuple((d, c) for d, c in added if lane in d),
         called=tuple((d, c) for d, c in work if d in calling and lane in d),
-        decided=_cycles_along(core, lane, decided_cycles(core.nest, core.deciding))
+        decided=_cycles_along(
+            core, lane, decided_cycles(core.nest, core.deciding, core.fused.points)
+        )
         if core.deciding
         else (),
         inside=tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.costs import (
@@ -30,14 +30,17 @@ _DIVIDING = NORMS | {"sqrt", "rsqrt", "fdivide"}
 """Built-in functions in which a core divides, and does little else."""
 
 
-def arithmetic_cycles(nest: ir.Nest, call: float = CALL_CYCLES) -> dict[frozenset[str], float]:
+def arithmetic_cycles(
+    nest: ir.Nest, call: float = CALL_CYCLES, fused: Collection[ir.Point] = ()
+) -> dict[frozenset[str], float]:
     """Cycles per point, by the dimensions that the operations depend on; ``call``: of a built-in
-    function that is more than an instruction."""
-    return _counted(nest, lambda value: _cycles(value, call), _accumulation_cycles)
+    function that is more than an instruction; ``fused``: what reductions that are fused with the
+    nest do besides."""
+    return _counted(nest, fused, lambda value: _cycles(value, call), _accumulation_cycles)
 
 
 def wide_cycles(
-    nest: ir.Nest, registers: Callable[[ScalarType], int]
+    nest: ir.Nest, fused: Collection[ir.Point], registers: Callable[[ScalarType], int]
 ) -> dict[frozenset[str], float]:
     """As ``arithmetic_cycles``, where lanes of wider types take several ``registers``."""
 
@@ -45,22 +48,22 @@ def wide_cycles(
         types = [v.type for v in (value, *children(value)) if not v.type.is_bool]
         return _cycles(value) * max((registers(t) for t in types), default=1)
 
-    def added(nest: ir.Nest, multiplied: bool) -> float:
-        return _accumulation_cycles(nest, multiplied) * registers(nest.point.type)
+    def added(point: ir.Point, multiplied: bool) -> float:
+        return _accumulation_cycles(point, multiplied) * registers(point.type)
 
-    return _counted(nest, cycles, added)
+    return _counted(nest, fused, cycles, added)
 
 
-def addition_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
+def addition_cycles(nest: ir.Nest, fused: Collection[ir.Point] = ()) -> dict[frozenset[str], float]:
     """The part of ``arithmetic_cycles`` that is additions and subtractions of floats, without those
     that an instruction does besides a product."""
-    return _counted(nest, _added_cycles, _accumulated_alone)
+    return _counted(nest, fused, _added_cycles, _accumulated_alone)
 
 
 def conversion_cycles(nest: ir.Nest) -> dict[frozenset[str], float]:
     """The part of ``arithmetic_cycles`` that makes another type of what is read, where nothing is
     reduced: of what several points read, once."""
-    return {} if nest.reduces else _counted(nest, _converted_cycles, _accumulated_alone)
+    return {} if nest.reduces else _counted(nest, (), _converted_cycles, _accumulated_alone)
 
 
 def beside_each_other(cycles: float, additions: float) -> float:
@@ -69,11 +72,11 @@ def beside_each_other(cycles: float, additions: float) -> float:
     return cycles - (1.0 - SERIAL_SHARE) * min(additions, cycles - additions)
 
 
-def calling_dims(nest: ir.Nest) -> frozenset[frozenset[str]]:
+def calling_dims(nest: ir.Nest, fused: Collection[ir.Point]) -> frozenset[frozenset[str]]:
     """Those dimensions of ``arithmetic_cycles`` on whose values built-in functions are called that
     are many instructions, each of which waits for the one before."""
-    others = arithmetic_cycles(nest, 0.0)
-    every = arithmetic_cycles(nest).items()
+    others = arithmetic_cycles(nest, 0.0, fused)
+    every = arithmetic_cycles(nest, fused=fused).items()
     return frozenset(dims for dims, cycles in every if cycles != others.get(dims))
 
 
@@ -82,11 +85,12 @@ _Cycles: TypeAlias = dict[frozenset[str], float]
 
 def _counted(
     nest: ir.Nest,
+    fused: Collection[ir.Point],
     cycles: Callable[[ir.Value], float],
-    accumulation: Callable[[ir.Nest, bool], float],
+    accumulation: Callable[[ir.Point, bool], float],
 ) -> _Cycles:
     """Cycles per point, by the dimensions that the operations depend on. ``accumulation``: of one
-    of the terms that a nest adds up, which may be a product."""
+    of the terms that a point adds up, which may be a product."""
     counter = _Counter(cycles)
     for let in nest.point.lets:
         counter.variables[let.name] = counter.add(let.value)
@@ -95,26 +99,33 @@ def _counted(
         counter.add(value)
         return counter.found
     every = frozenset(d.name for d in nest.dims)
-    for term in terms(op, value):
-        condition, added = guard(op, term)
-        both = product(added) if op == "+" else None
-        if each := accumulation(nest, both is not None):
-            counter.found[every] = counter.found.get(every, 0.0) + each
-        for part in (condition, *((added,) if both is None else (both.left, both.right))):
-            if part is not None:
-                counter.add(part)
+    for point in (nest.point, *fused):
+        for term in terms(point.op, point.value):
+            condition, added = guard(point.op, term)
+            both = product(added) if point.op == "+" else None
+            if each := accumulation(point, both is not None):
+                counter.found[every] = counter.found.get(every, 0.0) + each
+            for part in (condition, *((added,) if both is None else _factors(both))):
+                if part is not None:
+                    counter.add(part)
     return counter.found
 
 
-def _accumulation_cycles(nest: ir.Nest, multiplied: bool) -> float:
+def _factors(product: ir.Binary) -> Iterator[ir.Value]:
+    """Those of a product that is added up: an instruction subtracts it as well."""
+    for value in (product.left, product.right):
+        yield value.operand if isinstance(value, ir.Unary) and value.op == "-" else value
+
+
+def _accumulation_cycles(point: ir.Point, multiplied: bool) -> float:
     """The accumulation is one instruction, with a product and a guard in it; a minimum or maximum
     of floats is more."""
-    extreme = nest.point.op in ("min", "max") and nest.point.type.is_float
+    extreme = point.op in ("min", "max") and point.type.is_float
     return EXTREME_CYCLES if extreme else OPERATION_CYCLES
 
 
-def _accumulated_alone(nest: ir.Nest, multiplied: bool) -> float:
-    adds = nest.point.op == "+" and nest.point.type.is_float and not multiplied
+def _accumulated_alone(point: ir.Point, multiplied: bool) -> float:
+    adds = point.op == "+" and point.type.is_float and not multiplied
     return OPERATION_CYCLES if adds else 0.0
 
 
@@ -212,13 +223,13 @@ _DECIDED_STEPS = 64
 """... in a reduction, where register tiles of a part of them may be enough."""
 
 
-def deciding_sizes(nest: ir.Nest) -> dict[str, int]:
+def deciding_sizes(nest: ir.Nest, fused: Collection[ir.Point] = ()) -> dict[str, int]:
     """The extents of the few dimensions that decide conditions of what is chosen, and nothing
     besides; empty if there are none, or too many points of them."""
     most = _DECIDED_STEPS if nest.reduces else DECIDED
     lets = {let.name: let.value for let in nest.point.lets}
     found: dict[str, int] = {}
-    for value in (nest.point.value, *lets.values()):
+    for value in (nest.point.value, *lets.values(), *(point.value for point in fused)):
         for v in walk(value):
             names = deciding_dims(v.condition, lets) if isinstance(v, ir.Select) else None
             sizes = {name: nest.dim(name).extent for name in names or ()}
@@ -227,7 +238,9 @@ def deciding_sizes(nest: ir.Nest) -> dict[str, int]:
     return found if 1 < math.prod(found.values()) <= most else {}
 
 
-def decided_cycles(nest: ir.Nest, sizes: Mapping[str, int]) -> dict[frozenset[str], float]:
+def decided_cycles(
+    nest: ir.Nest, sizes: Mapping[str, int], fused: Collection[ir.Point] = ()
+) -> dict[frozenset[str], float]:
     """As ``arithmetic_cycles``, where all points of some dimensions are written out: the conditions
     that they decide are known, and what several of these points compute is computed once."""
     counter = _DecidedCounter(sizes, {let.name: let.value for let in nest.point.lets})
@@ -237,7 +250,8 @@ def decided_cycles(nest: ir.Nest, sizes: Mapping[str, int]) -> dict[frozenset[st
         if nest.point.op == "=":
             counter.visit(nest.point.value)
         else:
-            counter.accumulate(nest)
+            for point in (nest.point, *fused):
+                counter.accumulate(nest, point)
     return counter.found
 
 
@@ -272,10 +286,10 @@ class _DecidedCounter:
         found = decided(condition, self.at, self.lets)
         return None if found is None else bool(found)
 
-    def accumulate(self, nest: ir.Nest) -> None:
+    def accumulate(self, nest: ir.Nest, point: ir.Point) -> None:
         """Adds what a reduction does at this point."""
-        op, every = nest.point.op, frozenset(d.name for d in nest.dims)
-        for term in terms(op, nest.point.value):
+        op, every = point.op, frozenset(d.name for d in nest.dims)
+        for term in terms(op, point.value):
             condition, added = guard(op, term)
             holds = self.holds(condition) if condition is not None else True
             if holds is False:
@@ -283,9 +297,9 @@ class _DecidedCounter:
             if condition is not None and holds is None:
                 self.visit(condition)
             both = product(added) if op == "+" else None
-            for part in (added,) if both is None else (both.left, both.right):
+            for part in (added,) if both is None else _factors(both):
                 self.visit(part)
-            self._add(every, _accumulation_cycles(nest, both is not None))
+            self._add(every, _accumulation_cycles(point, both is not None))
 
     def visit(self, value: ir.Value) -> frozenset[str]:
         """Adds what a value takes at this point; the dimensions that it depends on."""

@@ -290,7 +290,7 @@ def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
     much that its values take registers, too, or where results go past the caches; or no longer than
     the caches take, where results are sums of a few neighbours: one row after the other is read in
     order."""
-    lives = core.each >= _LIVE_VALUES and not core.called
+    lives = core.alone >= _LIVE_VALUES and not core.called
     waits = _waits_for_neighbours(core, found)
     fewer = lives or waits or _stores_far(core, found)
     if not fewer or core.products is not None or core.compacted:

@@ -143,7 +143,7 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
 def _spare(core: Core) -> int:
     """Registers that are needed besides where all steps are written out: what is done to operands
     before they are multiplied takes one for its result."""
-    return SPARE_REGISTERS + (core.each > OPERATION_CYCLES)
+    return SPARE_REGISTERS + (core.alone > OPERATION_CYCLES)
 
 
 def reloaded_operands(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:

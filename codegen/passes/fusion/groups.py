@@ -34,6 +34,8 @@ class PerResult(NamedTuple):
     """Calls of functions in epilogues."""
     computed: tuple[ir.Let, ...] = ()
     """Where the nest reduces nothing, each result, and what epilogues make of it."""
+    points: tuple[ir.Point, ...] = ()
+    """Of the reductions beside it."""
 
 
 ALONE = PerResult()
@@ -64,7 +66,8 @@ class FusionGroup:
         more = sum(not b.always for b in self.siblings)
         wide = sum(-(-b.point.type.itemsize // one) for b in self.siblings)
         calls = _calls(e.value for e in self.epilogues)
-        return PerResult(self.sums + more, 1 + wide + more, calls, self._computed())
+        points = tuple(b.point for b in self.siblings)
+        return PerResult(self.sums + more, 1 + wide + more, calls, self._computed(), points)
 
     def _computed(self) -> tuple[ir.Let, ...]:
         """As of ``PerResult``; none if there are no epilogues."""
