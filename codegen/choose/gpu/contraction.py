@@ -79,15 +79,14 @@ def contraction(shape: Shape, profile: GpuProfile) -> Counted | None:
     """Choices for a nest of two operands that are used again; None for others."""
     if shape.pair is None or shape.nest.sequential:
         return None
-    reads = operands(shape.nest.point)
-    one, other = (reads[k] for k in shape.pair)
+    one, other = shape.factors
     sides = [shape.side(one, other), shape.side(other, one)]
     target = shape.nest.point.target
     lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
     if lane in sides[0]:
         sides.reverse()  # the second side has the vectors
     found: list[tuple[float, Counted]] = []
-    for made, program in _candidates(shape, sides, lane, (one, other), profile):
+    for made, program in _candidates(shape, sides, lane, profile):
         counted = Counted(made, counts_of(program, profile))
         found.append((_seconds(shape, counted), counted))
     least = min((seconds for seconds, _ in found), default=0.0)
@@ -96,33 +95,26 @@ def contraction(shape: Shape, profile: GpuProfile) -> Counted | None:
 
 
 def _candidates(
-    shape: Shape,
-    sides: list[list[int]],
-    lane: int | None,
-    pair: tuple[ir.Load, ir.Load],
-    profile: GpuProfile,
+    shape: Shape, sides: list[list[int]], lane: int | None, profile: GpuProfile
 ) -> Iterator[tuple[OptionsDraft, ir.Program]]:
     """The choices that are worth counting, each with the nest's program."""
-    on_cores = list(_on_tensor_cores(shape, sides, lane, pair, profile))
+    on_cores = list(_on_tensor_cores(shape, sides, lane, profile))
     if on_cores:
         yield from on_cores
         return
-    window = Window.of(shape, pair)
+    window = Window.of(shape)
     counted = 0
     for made in window.drafts(lane, profile) if window is not None else ():
-        most = made.buffers
-        for made.buffers in range(most, 0, -1):
-            if (program := _fitting(shape, made, profile)) is not None:
-                counted += 1
-                yield made, program
-                break
-    ranked, most = ([], 0) if counted else _ranked(shape, sides, lane, pair, profile)
+        if (program := _fitting(shape, made, range(made.buffers, 0, -1), profile)) is not None:
+            counted += 1
+            yield made, program
+    ranked, most = ([], 0) if counted else _ranked(shape, sides, lane, profile)
     # Counts do not tell that products wait for registers: those of transposed panels wait less,
     # and less again with more results along the vectors (.94 of the time, on an H100).
-    transposed = [made for made in ranked[:most] if _transposes(shape, made, pair)]
+    transposed = [made for made in ranked[:most] if _transposes(shape, made)]
     transposed.sort(key=lambda made: made.register.get(made.lanes[0], 1), reverse=True)
     for made in transposed or ranked:
-        if (program := _staged(shape, made, pair, profile)) is not None:
+        if (program := _staged(shape, made, profile)) is not None:
             counted += 1
             yield made, program
         if counted == most:
@@ -130,18 +122,14 @@ def _candidates(
 
 
 def _ranked(
-    shape: Shape,
-    sides: list[list[int]],
-    lane: int | None,
-    pair: tuple[ir.Load, ir.Load],
-    profile: GpuProfile,
+    shape: Shape, sides: list[list[int]], lane: int | None, profile: GpuProfile
 ) -> tuple[list[OptionsDraft], int]:
     """All choices, that which takes the least by a short count first. Where a multiprocessor gets
     one block anyway, that may have all of its registers. Second: how many are to be counted."""
-    in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in pair)
+    in_order = lane is None or any(shape.stride(x.ref, lane) == 1 for x in shape.factors)
     sides = [_in_order(shape, side) for side in sides]
     count = ShortCount.of(shape, sides, DEPTH if in_order else _HALF_DEPTH, profile)
-    drafts = list(_drafts(shape, sides, lane, pair, in_order, count, profile))
+    drafts = list(_drafts(shape, sides, lane, in_order, count, profile))
     found = _best_of_each(drafts, count, alone=False)
     if found and blocks_of(shape, found[0]) <= profile.multiprocessors:
         more = _best_of_each(drafts, count, alone=True)
@@ -154,7 +142,6 @@ def _drafts(
     shape: Shape,
     sides: list[list[int]],
     lane: int | None,
-    pair: tuple[ir.Load, ir.Load],
     in_order: bool,
     count: ShortCount,
     profile: GpuProfile,
@@ -167,13 +154,13 @@ def _drafts(
         found = list[OptionsDraft]()
         for threads in blocks:
             made = _tiles(shape, sides, lane, held, threads)
-            if not in_order and not _transposes(shape, made, pair):
+            if not in_order and not _transposes(shape, made):
                 # Vectors would be of nothing but results.
                 made = _tiles(shape, sides, None, held, threads)
             key = (made.lanes, *made.threads.items(), *made.register.items())
             if key not in tried:
                 tried.add(key)
-                found += [made, *_with_parts(shape, made, pair, profile)]
+                found += [made, *_with_parts(shape, made, profile)]
         yield found
 
 
@@ -190,48 +177,47 @@ def _best_of_each(
     return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
 
 
-def _with_parts(
-    shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load], profile: GpuProfile
-) -> Iterator[OptionsDraft]:
+def _with_parts(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> Iterator[OptionsDraft]:
     """The same tiles with warps that share each sum, where blocks alone leave a multiprocessor
     little to do."""
     threads = math.prod(made.threads.values())
     k = max(shape.reductions, key=shape.extent)
     few = blocks_of(shape, made) <= RESIDENT * profile.multiprocessors
-    sizes = _WITH_PARTS[:1] if _transposes(shape, made, pair) else _WITH_PARTS
+    sizes = _WITH_PARTS[:1] if _transposes(shape, made) else _WITH_PARTS
     for parts in (most // threads for most in sizes if few and threads % WARP == 0):
         if 1 < parts <= shape.extent(k) // DEPTH:
             yield replace(made, threads={**made.threads, k: parts})
 
 
-def _staged(
-    shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load], profile: GpuProfile
-) -> ir.Program | None:
+def _staged(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:
     """Gives a draft its tiles of the reductions and its panels; the nest's program, or None if
     these do not fit."""
-    assert shape.pair is not None
-    _reductions(shape, made, pair)
-    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-    reads = operands(shape.nest.point)
-    made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
+    _reductions(shape, made)
+    tiles = _stage(shape, made)
     ahead = 2
-    if profile.async_copies and not _transposes(shape, made, pair):
+    if profile.async_copies and not _transposes(shape, made):
         ahead = _BUFFERS
         if (blocks := blocks_of(shape, made) // profile.multiprocessors) >= RESIDENT:
-            at_once = blocks * _tile_bytes(shape, made, pair)
+            at_once = blocks * _tile_bytes(shape, made)
             ahead = min(_MOST_BUFFERS, max(ahead, 1 + -(-_IN_FLIGHT // at_once)))
-    for made.buffers in (ahead, _BUFFERS, 2, 1) if tiles else (1,):
-        if (program := _fitting(shape, made, profile)) is not None:
-            return program
-    return None
+    return _fitting(shape, made, (ahead, _BUFFERS, 2, 1) if tiles else (1,), profile)
 
 
-def _tile_bytes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> int:
+def _stage(shape: Shape, made: OptionsDraft) -> int:
+    """Gives a draft panels of both factors, inside of the loops over tiles of the reductions: how
+    many of these there are."""
+    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+    reads = operands(shape.nest.point)
+    made.stage = tuple(1 + tiles if x in shape.factors else -1 for x in reads)
+    return tiles
+
+
+def _tile_bytes(shape: Shape, made: OptionsDraft) -> int:
     """Bytes of the tiles that a block multiplies at once."""
     inside = {}
     for k, dim in enumerate(shape.nest.dims):
         inside[k] = min(made.chunk.get(k) or made.tile.get(k) or dim.extent, dim.extent)
-    sizes = (math.prod([n for k, n in inside.items() if shape.moves(x, k)]) for x in pair)
+    sizes = (math.prod([n for k, n in inside.items() if shape.moves(x, k)]) for x in shape.factors)
     return sum(sizes) * shape.largest
 
 
@@ -278,16 +264,16 @@ def _tiles(
     return made
 
 
-def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> None:
+def _reductions(shape: Shape, made: OptionsDraft) -> None:
     """Tiles of the reductions, those first along which operands lie in order."""
     depth, steps, deep = 1, 4, DEPTH
-    if _transposes(shape, made, pair):  # each point is read on its own, and held on its way
+    if _transposes(shape, made):  # each point is read on its own, and held on its way
         steps, deep = 1, _HALF_DEPTH
     inner = sorted(
         shape.reductions,
         key=lambda k: (
             shape.extent(k) > _SMALL,
-            not any(shape.stride(load.ref, k) == 1 for load in pair),
+            not any(shape.stride(load.ref, k) == 1 for load in shape.factors),
             -k,
         ),
     )
@@ -306,7 +292,7 @@ def _reductions(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
         depth *= min(size, extent)
 
 
-def _transposes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load]) -> bool:
+def _transposes(shape: Shape, made: OptionsDraft) -> bool:
     """Whether the panel of an operand is transposed."""
     if shape.reads_in_order:
         return False
@@ -317,7 +303,7 @@ def _transposes(shape: Shape, made: OptionsDraft, pair: tuple[ir.Load, ir.Load])
         if made.register.get(k, 1) % LEAST == 0 or (k, LEAST) == made.lanes
     }
     held = made.lanes[1] * math.prod(made.register.get(k, 1) for k in shape.results)
-    axes = (axis_of_vectors(shape.program, shape.nest, x.ref, kept, held) for x in pair)
+    axes = (axis_of_vectors(shape.program, shape.nest, x.ref, kept, held) for x in shape.factors)
     return any(axis is not None for axis in axes)
 
 
@@ -334,17 +320,13 @@ _LEAST_BLOCKS = 0.5
 
 
 def _on_tensor_cores(
-    shape: Shape,
-    sides: list[list[int]],
-    lane: int | None,
-    pair: tuple[ir.Load, ir.Load],
-    profile: GpuProfile,
+    shape: Shape, sides: list[list[int]], lane: int | None, profile: GpuProfile
 ) -> Iterator[tuple[OptionsDraft, ir.Program]]:
     """Choices for 16-bit factors; none where tensor cores cannot be fed."""
     value = shape.nest.point.value
     if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
         return
-    depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in pair)]
+    depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in shape.factors)]
     if not all(sides) or not depths or lane is None or lane not in sides[1]:
         return
     rows = max(sides[0], key=shape.extent)
@@ -352,7 +334,7 @@ def _on_tensor_cores(
     if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
         return
     if profile.capability == (9, 0):
-        yield from _by_warpgroups(shape, (rows, lane, depth), pair, profile)
+        yield from _by_warpgroups(shape, (rows, lane, depth), profile)
     tried = 0
     for k, (warps, held) in enumerate(_WARPS):
         made = OptionsDraft.empty(len(shape.nest.dims))
@@ -370,20 +352,16 @@ def _on_tensor_cores(
                 continue
             own = replace(made, tile={k: 1 for k in shape.reductions if shape.extent(k) > 1})
             own.tile[depth] = deep if shape.extent(depth) > deep else 0
-            tiles = sum(0 < own.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-            reads = operands(shape.nest.point)
-            own.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
-            for own.buffers in (4, 3, 2) if tiles else (1,):
-                if (program := _fitting(shape, own, profile)) is not None:
-                    tried += 1
-                    yield own, program
-                    break
+            buffers = (4, 3, 2) if _stage(shape, own) else (1,)
+            if (program := _fitting(shape, own, buffers, profile)) is not None:
+                tried += 1
+                yield own, program
         if tried >= _COUNTED:
             return
 
 
 def _by_warpgroups(
-    shape: Shape, mma: tuple[int, int, int], pair: tuple[ir.Load, ir.Load], profile: GpuProfile
+    shape: Shape, mma: tuple[int, int, int], profile: GpuProfile
 ) -> Iterator[tuple[OptionsDraft, ir.Program]]:
     """Likewise for warpgroups: blocks of several sizes, the largest first that leave all
     multiprocessors with something to do."""
@@ -399,21 +377,23 @@ def _by_warpgroups(
         made.tile[depth] = WARPGROUP_DEPTH if shape.extent(depth) > WARPGROUP_DEPTH else 0
         if blocks_of(shape, made) < _LEAST_BLOCKS * profile.multiprocessors:
             continue
-        tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-        made.stage = tuple(1 + tiles if x in pair else -1 for x in operands(shape.nest.point))
-        for made.buffers in _WARPGROUP_BUFFERS if tiles else (1,):
-            if (program := _fitting(shape, made, profile)) is not None:
-                tried += 1
-                yield made, program
-                break
+        buffers = _WARPGROUP_BUFFERS if _stage(shape, made) else (1,)
+        if (program := _fitting(shape, made, buffers, profile)) is not None:
+            tried += 1
+            yield made, program
         if tried >= _COUNTED:
             return
 
 
-def _fitting(shape: Shape, made: OptionsDraft, profile: GpuProfile) -> ir.Program | None:
-    """The nest with these options; None if panels do not fit into shared memory, or do not lie so
-    that tensor cores can read them."""
-    return alone(shape.program, shape.nest, made.options(), profile)
+def _fitting(
+    shape: Shape, made: OptionsDraft, buffers: Iterable[int], profile: GpuProfile
+) -> ir.Program | None:
+    """The nest with these options, and so many ``buffers`` as the first with which panels fit into
+    shared memory, and lie so that tensor cores can read them; None if there is no such number."""
+    for made.buffers in buffers:
+        if (program := alone(shape.program, shape.nest, made.options(), profile)) is not None:
+            return program
+    return None
 
 
 def covering(
@@ -435,6 +415,4 @@ def covering(
         made.chunk[k] = 0
     if shape.pair is None:
         return made
-    reads = operands(shape.nest.point)
-    pair = reads[shape.pair[0]], reads[shape.pair[1]]
-    return made if _staged(shape, made, pair, profile) is not None else None
+    return made if _staged(shape, made, profile) is not None else None

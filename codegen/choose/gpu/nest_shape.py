@@ -193,6 +193,12 @@ class Shape:
                         found.append((own * its, (a, b)))
         return max(found)[1] if found else None
 
+    @cached_property
+    def factors(self) -> tuple[ir.Load, ...]:
+        """The operands of ``pair``; none without one."""
+        reads = operands(self.nest.point)
+        return tuple(reads[k] for k in self.pair or ())
+
     def plain(self, load: ir.Load) -> bool:
         """Whether an operand's footprint is a box."""
         return all(isinstance(s, ir.Affine) for s in load.ref.subscripts)

@@ -79,9 +79,9 @@ class Window:
     """For each axis of the window's tensor: dimensions that move along it, and how far."""
 
     @staticmethod
-    def of(shape: Shape, pair: tuple[ir.Load, ir.Load]) -> Window | None:
+    def of(shape: Shape) -> Window | None:
         """That of a nest, if it has one."""
-        for load, factor in (pair, pair[::-1]):
+        for load, factor in (shape.factors, shape.factors[::-1]):
             moved, points = list[int](), list[int]()
             steps = list[tuple[tuple[int, int], ...]]()
             for s in load.ref.subscripts:
