@@ -8,7 +8,7 @@ from typing import Any
 from tcl import tuning
 from tcl.api import OptionsFactory
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.selection.suggested_options import ThreadedFactory
@@ -31,8 +31,7 @@ def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
     check_no_device(settings)
     for name in settings:
         if name not in SETTINGS:
-            near = closest(name, SETTINGS)
-            hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
+            hint = did_you_mean(name, SETTINGS, f"there are: {', '.join(SETTINGS)}")
             raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
     return _Autotuned(settings)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import OptionsError
 from tcl.common.shown import shown
 from tcl.tuner.strategies import STRATEGIES
@@ -205,8 +205,7 @@ class TunerConfig:
         known = [f.name for f in fields(TunerSettings)]
         for name in settings:
             if name not in known:
-                near = closest(name, known)
-                hint = f"did you mean {near}?" if near else f"settings are {', '.join(known)}"
+                hint = did_you_mean(name, known, f"settings are {', '.join(known)}")
                 raise OptionsError(f"there is no setting {name!r}; {hint}")
         object.__setattr__(self, "settings", TunerSettings(**settings))
         object.__setattr__(self, "chosen", frozenset(settings))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
 
@@ -55,8 +55,7 @@ def no_type(name: str) -> str:
         advice = f"write {_TYPES[plain]}"
     else:
         found = (advice for starts, advice in _ABSENT.items() if lower.startswith(starts))
-        near = closest(lower, [*SCALAR_TYPES, *ALIASES])
-        guess = f"did you mean {near}?" if near else f"the types are {LIST}"
+        guess = did_you_mean(lower, [*SCALAR_TYPES, *ALIASES], f"the types are {LIST}")
         advice = next(found, guess)
     return f"there is no type '{name[:40]}'; {advice}"
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.grammar.tree.checked import CheckedDef
@@ -99,8 +99,7 @@ def _no_input(checked: CheckedDef, name: str) -> list[str]:
     names = [t.name for t in checked.inputs]
     if name in names:
         return []
-    near = closest(name, names)
-    hint = f"did you mean {near}?" if near else f"its inputs are {', '.join(names)}"
+    hint = did_you_mean(name, names, f"its inputs are {', '.join(names)}")
     return [f"the comment '# values {name}' of {checked.name} names none of its inputs; {hint}"]
 
 
@@ -175,13 +174,8 @@ def incomplete_sizes(checked: CheckedDef, label: str | None = None) -> str | Non
 
 def no_size(checked: CheckedDef, name: str) -> str:
     """What is wrong with a size that a def has not."""
-    near = closest(name, checked.sizes)
-    if near is not None:
-        hint = f"did you mean {near}?"
-    elif checked.sizes:
-        hint = f"its sizes are {', '.join(checked.sizes)}"
-    else:
-        hint = "it has none"
+    there = f"its sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none"
+    hint = did_you_mean(name, checked.sizes, there)
     return f"{checked.name} has no size {name if name.isidentifier() else repr(name)}; {hint}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
@@ -193,8 +193,7 @@ def wanted_places(checked: CheckedDef, wanted: Wanted) -> tuple[int, ...]:
         )
     for position, name in enumerate(some):
         if name not in names:
-            near = closest(name, names)
-            hint = f"did you mean '{near}'?" if near else f"its outputs are {', '.join(names)}"
+            hint = did_you_mean(name, names, f"its outputs are {', '.join(names)}", "'")
             raise ArgumentError(
                 f"{checked.name} has no output '{name}' to select with wanted; {hint}"
             )

@@ -18,7 +18,7 @@ import click
 from tcl import __version__
 from tcl.cli.meant import with_meant_entry, with_meant_options
 from tcl.cli.output import exit_code, raising, written
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import TclError
 
 _COMMANDS = {
@@ -58,8 +58,7 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            near = closest(args[0], _COMMANDS)
-            hint = f"did you mean {near}?" if near else f"there are: {', '.join(_COMMANDS)}"
+            hint = did_you_mean(args[0], _COMMANDS, f"there are: {', '.join(_COMMANDS)}")
             raise click.UsageError(f"there is no command '{args[0]}'; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

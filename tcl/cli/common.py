@@ -19,7 +19,7 @@ import click
 
 from tcl.cli.output import exit_code
 from tcl.codegen.cpu.thread_count import MOST
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError, TclError, TclWarning
 from tcl.common.files import MOST_TEXT, check_whole, decoded, read_most, read_text
 from tcl.grammar.check.one_def import check_for
@@ -300,8 +300,7 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
             )
         entry = next(iter(defs))
     if entry not in defs:
-        near = closest(entry, defs)
-        hint = f"did you mean {near}?" if near else f"it has {', '.join(defs)}"
+        hint = did_you_mean(entry, defs, f"it has {', '.join(defs)}")
         raise ArgumentError(f"{file} has no def {entry}; {hint}")
     return defs[entry]
 

@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 import click
 
 from tcl.cli.common import reporting
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError
 
 
@@ -91,8 +91,7 @@ def _found(wanted: str, texts: dict[str, str]) -> list[str]:
         return [f"'{wanted}' appears in these sections; tcl docs NAME prints one:", *within]
     if not found:
         known = [name for each in all_sections.values() for h in each for name in section_names(h)]
-        near = closest(wanted, [*texts, *known])
-        hint = f"did you mean {near}?" if near else "`tcl docs` lists all"
+        hint = did_you_mean(wanted, [*texts, *known], "`tcl docs` lists all")
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
     return found
 

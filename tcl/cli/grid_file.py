@@ -38,7 +38,7 @@ from tcl.arrays.annotations import default_sizes, labelled_sizes, no_size, read_
 from tcl.cli.common import check_varying, load, pick, read, title_of
 from tcl.cli.settings import SETTINGS, check_type
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError, TclError
 from tcl.common.shown import shown
 from tcl.grammar.tree.checked import CheckedDef
@@ -252,7 +252,5 @@ def _example(checked: CheckedDef) -> str:
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     """That there is no such thing, and what there is."""
     names = list(known)
-    near = closest(name, names)
     there = f"there is {', '.join(names)}" if names else "there is none"
-    hint = f"did you mean {near}?" if near else there
-    return f"there is no {what} {name!r}; {hint}"
+    return f"there is no {what} {name!r}; {did_you_mean(name, names, there)}"

@@ -40,8 +40,14 @@ def closest_few(name: str, known: Iterable[str], most: int) -> list[str]:
     return [by_letters[n] for n in near]
 
 
+def did_you_mean(name: object, known: Iterable[str], otherwise: str, quote: str = "") -> str:
+    """``did you mean X?``, where one of these names is like ``name``; else what is ``otherwise`` to
+    say. ``quote``: what names stand in."""
+    near = closest(name, known) if isinstance(name, str) else None
+    return f"did you mean {quote}{near}{quote}?" if near else otherwise
+
+
 def no_def(name: str, defs: Collection[str]) -> str:
     """What is wrong with a name that no def has."""
-    near = closest(name, defs)
-    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(defs)}"
+    hint = did_you_mean(name, defs, f"there are: {', '.join(defs)}", "'")
     return f"there is no def '{name}'; {hint}"

@@ -11,7 +11,7 @@ from tcl.arrays.annotations import named_sizes
 from tcl.arrays.user_input import SourceLike, check_flag, text_of
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.closest import closest, no_def
+from tcl.common.closest import did_you_mean, no_def
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError, OptionsError
 from tcl.common.forks import reentrant_lock
@@ -155,8 +155,7 @@ def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, .
     known = dict.fromkeys(name for definition in defs for name in definition.sizes)
     for name in varying:
         if not isinstance(name, str) or name not in known:
-            near = closest(name, known) if isinstance(name, str) else None
-            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
+            hint = did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}", "'")
             raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
     # Plain strings: NumPy's print otherwise, also in formulas.
     return tuple(dict.fromkeys(map(str, varying)))

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from tcl.codegen.options.options import PRESETS
-from tcl.common.closest import closest
+from tcl.common.closest import closest, did_you_mean
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import shown
@@ -79,8 +79,7 @@ def tune_modes(given: ModeLike | None, defs: Iterable[str]) -> TuneModes:
     known = list(defs)
     for name in given:
         if name not in known:
-            near = closest(name, known) if isinstance(name, str) else None
-            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}"
+            hint = did_you_mean(name, known, f"there are: {', '.join(known)}", "'")
             raise ArgumentError(f"{ARGUMENT} names the unknown def {shown(name)}; {hint}")
     by_def = {name: _mode(value, ARGUMENT, name) for name, value in given.items()}
     return TuneModes(by_def=by_def)

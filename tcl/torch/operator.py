@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import plural
 from tcl.common.shown import kind_of
@@ -215,8 +215,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         """Make a tensor the layer's. Raises ``ArgumentError``."""
         entry = self.op.checked.name
         if name not in names:
-            near = closest(name, names)
-            hint = f"did you mean '{near}'?" if near else f"its inputs are {', '.join(names)}"
+            hint = did_you_mean(name, names, f"its inputs are {', '.join(names)}", "'")
             raise ArgumentError(f"{entry} has no input '{name}'; {hint}")
         if not isinstance(value, torch.Tensor):
             raise ArgumentError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tcl.common.closest import closest
+from tcl.common.closest import did_you_mean
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
@@ -103,8 +103,7 @@ class Filter:
                         f"has the def {said!r} in the version of its file; there are: "
                         f"{'; '.join(there)}"
                     )
-                near = closest(said, there)
-                hint = f"did you mean {near}?" if near else f"there are: {'; '.join(there[:8])}"
+                hint = did_you_mean(said, there, f"there are: {'; '.join(there[:8])}")
                 return f"has {what} {said!r}; {hint}"
         return "has all of these at once"
 
