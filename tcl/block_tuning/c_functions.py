@@ -23,8 +23,7 @@ import numpy as np
 
 from tcl.block_tuning.candidates import Block, LaunchShape, default_chunks
 from tcl.block_tuning.target import LaunchTarget
-from tcl.codegen.cpu.llvm.chunked import Word
-from tcl.codegen.cpu.run.chunked import ChunkedCall, word_of
+from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import duration, plural

@@ -20,12 +20,11 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.prefetch import PrefetchOperands
 from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.cpu.stage import Stage
-from tcl.codegen.passes.cpu.stream import Stream
+from tcl.codegen.passes.cpu.stores import Stream
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
@@ -33,7 +32,7 @@ from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
 from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.split import Split
-from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.tile import Chunk, Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.schedule import cpu, gpu
 from tcl.codegen.schedule.plan import plan_text

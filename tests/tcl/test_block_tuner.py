@@ -19,8 +19,7 @@ import tcl
 from tcl.block_tuning import c_functions, sweep
 from tcl.block_tuning.arguments import has_gaps
 from tcl.block_tuning.candidates import default_chunks
-from tcl.codegen.cpu.llvm.chunked import Word
-from tcl.codegen.cpu.run.chunked import ChunkedCall
+from tcl.codegen.cpu.run.chunked import ChunkedCall, Word
 from tcl.codegen.cuda.emulator.compiler import host_compiler
 from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.tuning_cache import TuningCache

@@ -17,11 +17,11 @@ from tcl.codegen.counters.prediction import adding_up_seconds
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.codegen.passes.split import VECTOR, adding_up, is_whole, parts_of
+from tcl.codegen.passes.tile import Chunk, why_not_chunked
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 

@@ -8,19 +8,17 @@ from functools import partial
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import PassStep
-from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.dot import UseDotProducts, dot_knobs
 from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, UseMatrixUnit, mma_knobs
-from tcl.codegen.passes.cpu.peel import PeelLoops, peel_knobs
 from tcl.codegen.passes.cpu.prefetch import PrefetchOperands, prefetch_knobs
 from tcl.codegen.passes.cpu.register import Register, register_knobs
 from tcl.codegen.passes.cpu.skip import Skip, skip_knobs
 from tcl.codegen.passes.cpu.stage import Stage, stage_knobs
-from tcl.codegen.passes.cpu.stream import Stream, stream_knobs
+from tcl.codegen.passes.cpu.stores import PeelLoops, Stream, peel_knobs, stream_knobs
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.knobs import KnobSubject, OptionKnobs
 from tcl.codegen.passes.order import Order, order_knobs
-from tcl.codegen.passes.tile import Tile, tile_knobs
+from tcl.codegen.passes.tile import Chunk, Tile, tile_knobs
 from tcl.codegen.passes.vectorize import Vectorize, vectorize_knobs
 
 # What threads share is outside of everything else, and decided before all other loops.

@@ -13,14 +13,13 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import PassStep, Trials
-from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
 from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
-from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.tile import Chunk, Tile
 from tcl.common.errors import OptionsError
 
 # What blocks share is outside of everything else, and decided before all other loops.

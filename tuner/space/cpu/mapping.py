@@ -18,11 +18,11 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import OPTIONS, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Trials
-from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.steps import LOOPS, MARKS, SEARCHED
 from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.knobs import Decoded, KnobSubject, Values, without_knobs
+from tcl.codegen.passes.tile import Chunk
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
