@@ -159,8 +159,9 @@ class Tuner:
         key = query.key if self._cache is not None else None
         given = _given_options(starting_options)
         saved = self._saved(key, report) if resume else None
+        config = config or TunerConfig()
         if saved is not None:
-            config = (config or TunerConfig()).going_on(saved.settings)
+            config = config.going_on(saved.settings)
             if given is not None and given.to_json() not in saved.start[:1]:
                 raise ArgumentError(
                     f"the search to resume started from {saved.start[0]}; leave out the "
@@ -170,7 +171,7 @@ class Tuner:
         with workspace() as folder:
             backend = backend.holding(arrays, folder)
             space = _space(where, backend, fixed)
-            settings, prior = (config or TunerConfig()).settings, None
+            settings, prior = config.settings, None
             if settings.model and settings.strategy == "screened":
                 tell = report or (lambda event: None)
                 prior = model_to_start_from(query, backend, space, lambda s: tell(Note(s)))

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -181,38 +181,33 @@ class DeviceGuarded(Guarded):
         return len(self.raw)
 
 
+@dataclass(slots=True, eq=False)
 class Bound:
     """A call of a kernel, on one set of arrays or on others with the same contents."""
 
-    def __init__(
-        self,
-        kernel: Callable[..., object],
-        inputs: Sequence[DeviceGuarded],
-        outputs: Sequence[DeviceGuarded],
-        most: int,
-    ) -> None:
-        self._kernel = kernel
-        self._inputs, self._outputs = inputs, outputs
-        self._most = most
-        """Bytes that all sets together need not be more than."""
-        self._sets: list[Run] = []
-        self._keep: list[object] = []
-        self.graphs: dict[int, Run | None] = {}
+    kernel: Callable[..., object]
+    inputs: Sequence[DeviceGuarded]
+    outputs: Sequence[DeviceGuarded]
+    most: int
+    """Bytes that all sets together need not be more than."""
+    graphs: dict[int, Run | None] = field(default_factory=dict)
+    _sets: list[Run] = field(default_factory=list)
+    _keep: list[object] = field(default_factory=list)
 
     def __call__(self) -> object:
-        return self._run(self._inputs, self._outputs)
+        return self._run(self.inputs, self.outputs)
 
     def _run(self, inputs: Sequence[DeviceGuarded], outputs: Sequence[DeviceGuarded]) -> object:
-        return self._kernel([h.array for h in inputs], [h.array for h in outputs])
+        return self.kernel([h.array for h in inputs], [h.array for h in outputs])
 
     def sets(self) -> Sequence[Run]:
         """The call on each set of arrays."""
         if not self._sets:
-            own = sum(h.size for h in (*self._inputs, *self._outputs))
-            count = max(1, min(_SETS, -(-self._most // max(1, own))))
+            own = sum(h.size for h in (*self.inputs, *self.outputs))
+            count = max(1, min(_SETS, -(-self.most // max(1, own))))
             self._sets.append(self)
             for _ in range(count - 1):
-                inputs, outputs = ([h.another() for h in x] for x in (self._inputs, self._outputs))
+                inputs, outputs = ([h.another() for h in x] for x in (self.inputs, self.outputs))
                 self._keep.append((inputs, outputs))
                 self._sets.append(partial(self._run, inputs, outputs))
         return self._sets

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import islice
 from typing import Generic
@@ -60,6 +61,7 @@ _TIMEOUT = 30.0
 """Seconds for verifying and timing one candidate."""
 
 
+@dataclass(frozen=True, eq=False)
 class BriefSearch(Generic[OptionsT]):
     """Tries what is near the default; arguments and errors are those of ``Tuner``.
 
@@ -67,26 +69,15 @@ class BriefSearch(Generic[OptionsT]):
     ``seconds``: after so many nothing new is compiled, once ``FEW`` candidates have a verdict.
     """
 
-    def __init__(
-        self,
-        backend: BriefBackend[OptionsT],
-        options: OptionSpace[OptionsT],
-        *,
-        cache: TuningCache | None = None,
-        key: CacheKey | None = None,
-        entry: str = "",
-        measure_cores: int = 1,
-        neighbours: bool = True,
-        seconds: float = SECONDS,
-    ) -> None:
-        self._neighbours = neighbours
-        self._backend = backend
-        self._options = options
-        self._cache = cache
-        self._key = key
-        self._entry = entry
-        self._cores = split_cores(available_cores(), measure_cores)
-        self._seconds = seconds
+    backend: BriefBackend[OptionsT]
+    options: OptionSpace[OptionsT]
+    _: KW_ONLY
+    cache: TuningCache | None = None
+    key: CacheKey | None = None
+    entry: str = ""
+    measure_cores: int = 1
+    neighbours: bool = True
+    seconds: float = SECONDS
 
     def tune(
         self,
@@ -98,10 +89,10 @@ class BriefSearch(Generic[OptionsT]):
         tell = report or (lambda event: None)
         interrupts = Interrupts()
         watch = Watch(
-            interrupts, self._seconds, lambda level, reason: tell(Interrupted(level, reason))
+            interrupts, self.seconds, lambda level, reason: tell(Interrupted(level, reason))
         )
         name = uuid.uuid4().hex
-        ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
+        ledger = Ledger(name, self.options, self.cache, self.key, self.entry, tell)
         with interrupts:
             try:
                 with self._stages(watch) as stages:
@@ -122,12 +113,12 @@ class BriefSearch(Generic[OptionsT]):
         doubts = Doubts()
         # What compiles is a thread of the caller's process, where Numba should not come.
         pipeline = CandidatePipeline(
-            self._backend, stages, watch, ahead=_AHEAD, rules=RULES, apart=False
+            self.backend, stages, watch, ahead=_AHEAD, rules=RULES, apart=False
         )
-        config = self._options.from_options(start[0]) if self._neighbours else None
-        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
-        options = list(dict.fromkeys((*start, *map(self._options.to_options, near))))
-        jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
+        config = self.options.from_options(start[0]) if self.neighbours else None
+        near = () if config is None else islice(around(self.options.space, config), CANDIDATES)
+        options = list(dict.fromkeys((*start, *map(self.options.to_options, near))))
+        jobs = [Job(o, self.options.from_options(o), i) for i, o in enumerate(options)]
 
         def done(job: Job[OptionsT], outcome: Outcome) -> None:
             candidate = Candidate(job.options, job.config, min(job.position, 1), outcome)
@@ -140,15 +131,15 @@ class BriefSearch(Generic[OptionsT]):
         tell(GenerationStarted(1, 1, len(jobs)))
         pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
         if watch.in_time:
-            finals = Finals(ledger, self._options, tell, doubts, RULES)
+            finals = Finals(ledger, self.options, tell, doubts, RULES)
             finals.hold_race(partial(pipeline.race, afresh=False))
 
     @contextmanager
     def _stages(self, watch: Watch) -> Iterator[Stages | None]:
         """One thread of this process that compiles, and a process that runs kernels, once it knows
         what they have to compute; None if somebody ends that before."""
-        compile_cores, measure_cores = self._cores
-        runner = self._backend.runner()
+        compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
+        runner = self.backend.runner()
         evaluator = WorkerPool(
             1,
             initializer=set_up,
@@ -178,10 +169,10 @@ class BriefSearch(Generic[OptionsT]):
 
     def _reference(self, evaluator: Executor, watch: Watch) -> Reference | None:
         """None if somebody ends the search before it is computed. Raises what it raises."""
-        reference = brief_reference(self._backend)
+        reference = brief_reference(self.backend)
         if reference is not None:
             return reference
-        return awaited_reference(evaluator, self._backend, lambda: watch() >= FINISH)
+        return awaited_reference(evaluator, self.backend, lambda: watch() >= FINISH)
 
 
 def _stay_on(cores: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Generic, TypeAlias
 
@@ -40,23 +40,19 @@ Race: TypeAlias = Callable[[Sequence[OptionsT]], Sequence[Placed | Outcome] | No
 if there are none: the process ended, or nobody waits any more."""
 
 
+@dataclass(eq=False)
 class Finals(Generic[OptionsT]):
     """The finals of what a ledger holds."""
 
-    def __init__(
-        self,
-        ledger: Ledger[OptionsT],
-        options: OptionSpace[OptionsT],
-        report: Callable[[Event[OptionsT]], object],
-        doubts: Doubts,
-        rules: RaceRules = USUAL,
-    ) -> None:
-        self._rules = rules
-        self._ledger = ledger
-        self._options = options
-        self._report = report
-        self._doubts = doubts
-        self._known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
+    ledger: Ledger[OptionsT]
+    options: OptionSpace[OptionsT]
+    report: Callable[[Event[OptionsT]], object]
+    doubts: Doubts
+    rules: RaceRules = USUAL
+
+    def __post_init__(self) -> None:
+        working = (c for c in self.ledger.history if c.time is not None)
+        self._known = {self.options.to_json(c.options): c for c in working}
         self._raced: dict[str, Candidate[OptionsT]] = {}
         """With the times that decide."""
         self._failed: dict[str, Outcome] = {}
@@ -84,24 +80,24 @@ class Finals(Generic[OptionsT]):
         """Sessions with the first of the field as the incumbent; False if it failed."""
         incumbent, *open_ = field
         sessions, found, began = Sessions(), None, time.monotonic()
-        for held in range(1, self._rules.most + 1):
-            self._report(FinalsStarted(len(open_) + 1))
+        for held in range(1, self.rules.most + 1):
+            self.report(FinalsStarted(len(open_) + 1))
             found = self._session(sessions, race, incumbent, open_, going_on) or found
             if incumbent in self._failed:
                 return False
             if found is None:
                 break
             open_ = [name for name in found.open if name not in self._failed]
-            enough = not open_ or (found.settled and held >= self._rules.least)
-            if enough or not going_on() or time.monotonic() - began > self._rules.seconds:
+            enough = not open_ or (found.settled and held >= self.rules.least)
+            if enough or not going_on() or time.monotonic() - began > self.rules.seconds:
                 break
         if found is None:
-            self._report(Note(_UNTIMED))
+            self.report(Note(_UNTIMED))
             self._decide([incumbent], {incumbent: self._known[incumbent].outcome})
         elif open_ and found.order[0] == incumbent:
             likely = sessions.compare(open_[0], incumbent)
-            if likely.ratio < self._rules.clearly:
-                self._report(Note(_unsure(likely, sessions.count(open_[0]))))
+            if likely.ratio < self.rules.clearly:
+                self.report(Note(_unsure(likely, sessions.count(open_[0]))))
         return True
 
     def _session(
@@ -128,16 +124,16 @@ class Finals(Generic[OptionsT]):
         failed = {name: each for name, each in results.items() if isinstance(each, Outcome)}
         if failed:
             self._failed |= failed
-            self._ledger.store([replace(self._known[n], outcome=o) for n, o in failed.items()])
+            self.ledger.store([replace(self._known[n], outcome=o) for n, o in failed.items()])
         if incumbent in failed:
             return None
         sessions.add({n: each for n, each in results.items() if not isinstance(each, Outcome)})
         timed = [name for name in self._known if sessions.count(name) and name not in self._failed]
         if not self._raced:
             pairs = [(geometric_mean(sessions.seconds(n)), self._compared[n]) for n in timed]
-            for text in self._doubts.raced(scale(pairs)):
-                self._report(Note(text))
-        known = standing(sessions, timed, incumbent, self._rules.clearly)
+            for text in self.doubts.raced(scale(pairs)):
+                self.report(Note(text))
+        known = standing(sessions, timed, incumbent, self.rules.clearly)
         now = {n: self._decided_outcome(sessions, n, incumbent) for n in names if n not in failed}
         self._decide(known.order, now)
         return known
@@ -150,15 +146,15 @@ class Finals(Generic[OptionsT]):
         if not ranked:
             return []
         least = self._compared[ranked[0]]
-        limit = max(self._rules.near * least, self._compared[ranked[:FEWEST][-1]])
+        limit = max(self.rules.near * least, self._compared[ranked[:FEWEST][-1]])
         near = [name for name in ranked if self._compared[name] <= limit]
         # What tells kernels apart is when each was timed.
         conditions = [self._known[name].outcome.conditions for name in near]
         moments = [c.moment if c is not None else None for c in conditions]
-        start = self._ledger.start
-        own = None if start is None else self._options.to_json(start.options)
+        start = self.ledger.start
+        own = None if start is None else self.options.to_json(start.options)
         placements = len(self._known[ranked[0]].outcome.placements) or 1
-        room = self._rules.room(least, placements)
+        room = self.rules.room(least, placements)
         return entering(own, zip(near, moments, strict=True), room)
 
     def _decided_outcome(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
@@ -187,8 +183,8 @@ class Finals(Generic[OptionsT]):
             outcome = replace(outcomes[name], heat=self._heat, place=place)
             self._raced[name] = replace(self._known[name], outcome=outcome)
         self._heat += 1
-        self._ledger.store([self._raced[name] for name in now])
-        self._ledger.decide([self._raced[n] for n in order], self._raced[order[0]])
+        self.ledger.store([self._raced[name] for name in now])
+        self.ledger.decide([self._raced[n] for n in order], self._raced[order[0]])
 
 
 def _unsure(likely: PairedComparison, sessions: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic
 
@@ -33,34 +34,29 @@ from tcl.tuner.strategies.screened import Prior
 from tcl.tuner.strategies.strategy import Result
 
 
+@dataclass(eq=False)
 class Search(Generic[OptionsT]):
     """One search, from wherever its plan begins to its finals."""
 
-    def __init__(
-        self,
-        saved: SavedSearch,
-        options: OptionSpace[OptionsT],
-        ledger: Ledger[OptionsT],
-        watch: Watch,
-        report: Callable[[Event[OptionsT]], object],
-        prior: Prior | None = None,
-    ) -> None:
-        settings = saved.settings
-        self._saved = saved
-        self._options = options
-        self._ledger = ledger
-        self._watch = watch
-        self._report = report
+    saved: SavedSearch
+    options: OptionSpace[OptionsT]
+    ledger: Ledger[OptionsT]
+    watch: Watch
+    report: Callable[[Event[OptionsT]], object]
+    prior: Prior | None = None
+
+    def __post_init__(self) -> None:
+        settings, saved = self.saved.settings, self.saved
         self._doubts = Doubts()
         self._recalled: set[tuple[int, str]] = set()
         """Which known results were taken over; and whether one was missing."""
         self._missed = False
         self._new_strategy = partial(
             make_strategy,
-            *(settings.strategy, options.space),
+            *(settings.strategy, self.options.space),
             settings=settings.search,
             seeds=saved.seeds,
-            prior=prior,
+            prior=self.prior,
         )
         self._strategy = self._new_strategy(rng=random.Random(settings.seed))
         self._known = saved.outcomes()
@@ -70,16 +66,16 @@ class Search(Generic[OptionsT]):
         """Take over what an earlier part of the search has found: the strategy proposes once more
         what it proposed then, and is told what came of it. ``CacheError`` if it is a search of
         another space."""
-        saved = self._saved
+        saved = self.saved
         if not saved.begun:
             return
-        self._watch.may_end()
-        if not saved.suits(self._options.space):
+        self.watch.may_end()
+        if not saved.suits(self.options.space):
             raise CacheError(
                 f"the search {saved.name} started with other knobs, or other fixed values; fix "
                 "the same values, or start a new search"
             )
-        self._report(Resumed(saved.name, saved.generation, len(self._known)))
+        self.report(Resumed(saved.name, saved.generation, len(self._known)))
         for generation in range(saved.generation):
             self._searched(generation, None)
         left = {k: r for k, r in self._known.items() if k[0] < saved.generation}
@@ -89,60 +85,60 @@ class Search(Generic[OptionsT]):
             self._begin_anew(left.values())
         if saved.heats:  # what its last finals decided, as the cache ranks it
             raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
-            self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
+            self.ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
 
     def _begin_anew(self, left: Collection[Record]) -> None:
         """Have a new strategy go on that is told all results, where the search was begun with
         another model, or another version of its strategy, or results of it were lost. ``left``:
         those that were not proposed again."""
         for done, record in enumerate(left, start=1):
-            self._ledger.add(self._candidate(record), done, len(left), known=True)
-        rng = random.Random(f"{self._saved.settings.seed} {self._saved.generation}")
+            self.ledger.add(self._candidate(record), done, len(left), known=True)
+        rng = random.Random(f"{self.saved.settings.seed} {self.saved.generation}")
         self._strategy = self._new_strategy(rng=rng)
-        history = self._ledger.history
+        history = self.ledger.history
         times = settled([c.outcome for c in history])
         pairs = zip(history, times, strict=True)
         self._strategy.tell([(c.config, t) for c, t in pairs if c.config is not None])
 
     def run(self, pipeline: CandidatePipeline[OptionsT]) -> None:
         """Search, from where it was saved to the end."""
-        saved = self._saved
+        saved = self.saved
         first, last = saved.generation, saved.settings.generations
         try:
             if first == 0:
                 self._save(0)
                 self._searched(0, pipeline)
             for generation in range(max(1, first), last + 1):
-                if self._watch() >= FINISH:  # perhaps with a part of the generation before
+                if self.watch() >= FINISH:  # perhaps with a part of the generation before
                     break
                 self._save(generation)
                 if not self._searched(generation, pipeline):  # all there is has been tried
                     break
                 self._advise(generation)
-            if self._watch() < FINISH:  # else the last generation was perhaps cut short
+            if self.watch() < FINISH:  # else the last generation was perhaps cut short
                 self._save(max(first, last + 1))
-            if self._watch.in_time:
-                finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold_race(pipeline.race, saved.heats, lambda: self._watch.in_time)
+            if self.watch.in_time:
+                finals = Finals(self.ledger, self.options, self.report, self._doubts)
+                finals.hold_race(pipeline.race, saved.heats, lambda: self.watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}
-                self._ledger.save_state(saved.settings.as_dict(), end)
+                self.ledger.save_state(saved.settings.as_dict(), end)
 
     def _searched(self, generation: int, pipeline: CandidatePipeline[OptionsT] | None) -> bool:
         """Take a generation to its end, or to that of the search: whether it had candidates.
         Without a ``pipeline`` those alone whose results are known."""
         strategy, asked = self._strategy, 0
         if generation == 0:  # what the search starts from
-            start = [self._options.from_json(text) for text in self._saved.start]
+            start = [self.options.from_json(text) for text in self.saved.start]
             jobs = [Job(o, self._config(o), i) for i, o in enumerate(start)]
             if jobs:
                 strategy.tell(self._tried(0, jobs, pipeline))
             return bool(jobs)
         while not asked or strategy.rest:
-            if pipeline is not None and self._watch() >= FINISH:
+            if pipeline is not None and self.watch() >= FINISH:
                 break
-            configs, to_options = strategy.ask(), self._options.to_options
+            configs, to_options = strategy.ask(), self.options.to_options
             jobs = [Job(to_options(c), c, asked + i) for i, c in enumerate(configs)]
             if not jobs:
                 break
@@ -153,15 +149,15 @@ class Search(Generic[OptionsT]):
     @property
     def _seconds(self) -> float:
         """How long the search has taken, with its earlier parts."""
-        return self._saved.seconds + self._watch.seconds
+        return self.saved.seconds + self.watch.seconds
 
     def _save(self, generation: int) -> None:
         """Keep that ``generation`` is about to be searched."""
-        self._state = self._saved.state(generation, self._seconds)
-        self._ledger.save_state(self._saved.settings.as_dict(), self._state)
+        self._state = self.saved.state(generation, self._seconds)
+        self.ledger.save_state(self.saved.settings.as_dict(), self._state)
 
     def _candidate(self, record: Record) -> Candidate[OptionsT]:
-        options = self._options.from_json(record.options)
+        options = self.options.from_json(record.options)
         config = self._config(options)
         return Candidate(options, config, record.generation or 0, record.outcome)
 
@@ -169,7 +165,7 @@ class Search(Generic[OptionsT]):
         """What stands for options that somebody gave. None also for those that no nest can have:
         they are refused when they are compiled, as candidates are, and the search goes on."""
         try:
-            return self._options.from_options(options)
+            return self.options.from_options(options)
         except OptionsError:
             return None
 
@@ -188,18 +184,18 @@ class Search(Generic[OptionsT]):
 
         def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
             candidate = Candidate(job.options, job.config, generation, outcome)
-            found[job.position] = len(self._ledger.history)
-            self._ledger.add(candidate, before + len(found), of, known=known)
+            found[job.position] = len(self.ledger.history)
+            self.ledger.add(candidate, before + len(found), of, known=known)
             if outcome.time is not None:
-                self._watch.may_end()
+                self.watch.may_end()
             for text in () if known else self._doubts.take(outcome):
-                self._report(Note(text))
+                self.report(Note(text))
 
         if not before:
             self._started(generation, of)
         waiting = defaultdict[tuple[int, str], list[Job[OptionsT]]](list)
         for job in jobs:
-            waiting[generation, self._options.to_json(job.options)].append(job)
+            waiting[generation, self.options.to_json(job.options)].append(job)
         for key, record in self._known.items():
             for job in waiting.pop(key, ()):
                 done(job, record.outcome, known=True)
@@ -214,11 +210,11 @@ class Search(Generic[OptionsT]):
             pipeline.run(
                 batch,
                 done,
-                lambda job: self._report(CandidateCompiled(generation)),
-                must=not generation and self._ledger.best is None,
+                lambda job: self.report(CandidateCompiled(generation)),
+                must=not generation and self.ledger.best is None,
             )
-        self._watch.may_end()  # nothing worked, and the rest need not, either
-        times = settled([c.outcome for c in self._ledger.history])
+        self.watch.may_end()  # nothing worked, and the rest need not, either
+        times = settled([c.outcome for c in self.ledger.history])
         return [
             (job.config, times[found[job.position]])
             for job in jobs
@@ -226,20 +222,20 @@ class Search(Generic[OptionsT]):
         ]
 
     def _started(self, generation: int, candidates: int) -> None:
-        most = max(generation, self._saved.settings.generations)
-        self._report(GenerationStarted(generation, most, candidates))
+        most = max(generation, self.saved.settings.generations)
+        self.report(GenerationStarted(generation, most, candidates))
 
     def _advise(self, generation: int) -> None:
         """Say what to relax when almost nothing works."""
-        history = self._ledger.history
+        history = self.ledger.history
         tried = [c for c in history if c.generation == generation]
         valid = sum(c.time is not None for c in history)
         verdicts = Counter(c.outcome.verdict for c in tried if c.time is None)
-        if valid >= ENOUGH_TO_BREED or not verdicts or self._watch():
+        if valid >= ENOUGH_TO_BREED or not verdicts or self.watch():
             return
         verdict, count = verdicts.most_common(1)[0]
         example = next(c.outcome.message for c in tried if c.outcome.verdict is verdict)
-        self._report(
+        self.report(
             Note(
                 f"only {valid} of {len(history)} candidates work, so the next generation is "
                 f"drawn again around the best; {count} of {len(tried)} ended with verdict "

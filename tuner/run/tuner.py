@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Generic
 
 from tcl.common.errors import CacheError
@@ -50,6 +50,7 @@ _ANOTHER_MODEL = (
 )
 
 
+@dataclass(eq=False)
 class Tuner(Generic[OptionsT]):
     """Searches for the fastest options of one def, on one set of inputs, for one device.
 
@@ -62,35 +63,25 @@ class Tuner(Generic[OptionsT]):
     more cores than there are, ``ValueError`` for a cache without a key.
     """
 
-    def __init__(
-        self,
-        backend: Backend[OptionsT],
-        options: OptionSpace[OptionsT],
-        *,
-        config: TunerConfig | None = None,
-        cache: TuningCache | None = None,
-        key: CacheKey | None = None,
-        entry: str = "",
-        timing: MeasureSettings | None = None,
-        measure_cores: int = 1,
-        workplace: Workplace | None = None,
-        prior: NamedPrior | None = None,
-    ) -> None:
-        self._prior = prior
-        self._workplace = workplace
-        self._measure_cores = measure_cores
-        if workplace is None:
-            check_cores(measure_cores)
-        if cache is not None and key is None:
+    backend: Backend[OptionsT]
+    options: OptionSpace[OptionsT]
+    _: KW_ONLY
+    config: TunerConfig = field(default_factory=TunerConfig)
+    cache: TuningCache | None = None
+    key: CacheKey | None = None
+    entry: str = ""
+    timing: MeasureSettings = field(default_factory=MeasureSettings)
+    measure_cores: int = 1
+    workplace: Workplace | None = None
+    prior: NamedPrior | None = None
+
+    def __post_init__(self) -> None:
+        if self.workplace is None:
+            check_cores(self.measure_cores)
+        if self.cache is not None and self.key is None:
             raise ValueError("a cache needs a key")
-        self._backend = backend
-        self._options = options
-        self._settings = (config or TunerConfig()).settings
+        self._settings = self.config.settings
         self._settings.check()
-        self._cache = cache
-        self._key = key
-        self._entry = entry
-        self._timing = timing or MeasureSettings()
         self._interrupts = Interrupts()
 
     def stop(self, *, kill: bool = False) -> None:
@@ -120,13 +111,13 @@ class Tuner(Generic[OptionsT]):
             lambda level, reason: tell(Interrupted(level, reason)),
         )
         starts = self._settings.model and self._settings.strategy == "screened"
-        prior = self._prior if starts else None
+        prior = self.prior if starts else None
         name = uuid.uuid4().hex if resume is None else resume.name
-        ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
+        ledger = Ledger(name, self.options, self.cache, self.key, self.entry, tell)
         with (
             self._pools() as pools,
             self._interrupts,
-            kept(name, self._cache, self._key, resume) as saved,
+            kept(name, self.cache, self.key, resume) as saved,
         ):
             new = resume is None or not resume.begun
             early = self._compile_early(pools, start) if new else {}
@@ -147,7 +138,7 @@ class Tuner(Generic[OptionsT]):
                     settings = replace(self._settings, seed=saved.settings.seed)
                     model = None if prior is None else prior.identity
                     saved = replace(saved, settings=settings, model=model)
-                    search = Search(saved, self._options, ledger, watch, tell, prior)
+                    search = Search(saved, self.options, ledger, watch, tell, prior)
                     search.recall()
                     pipeline_of = self._pipeline(pools, early, reference, watch, ledger.best)
                     with pipeline_of as pipeline:
@@ -169,9 +160,9 @@ class Tuner(Generic[OptionsT]):
         return SavedSearch(
             ledger.name,
             settings,
-            tuple(map(self._options.to_json, start)),
+            tuple(map(self.options.to_json, start)),
             tuple(self._cached(ledger)),
-            knobs_of(self._options.space),
+            knobs_of(self.options.space),
             model=None if prior is None else prior.identity,
         )
 
@@ -179,8 +170,8 @@ class Tuner(Generic[OptionsT]):
     def _pools(self) -> Iterator[list[WorkerPool]]:
         """A process for the reference, and perhaps others, which end with the search at the
         latest."""
-        here = self._workplace is None
-        pools = first_pools(self._measure_cores) if here else [WorkerPool(1)]
+        here = self.workplace is None
+        pools = first_pools(self.measure_cores) if here else [WorkerPool(1)]
         try:
             yield pools
         finally:
@@ -195,26 +186,26 @@ class Tuner(Generic[OptionsT]):
         if self._settings.threads or len(pools) == 1:
             return {}
         pools[1].limit(pools[1].workers, self._settings.compile_timeout, None)
-        return compile_all(pools[1], self._backend, start)
+        return compile_all(pools[1], self.backend, start)
 
     def _reference(self, watch: Watch, pool: WorkerPool) -> Reference | None:
         """What the outputs have to be; None if interrupted, or if that takes longer than the whole
         search may."""
         found = awaited_reference(
-            pool, self._backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
+            pool, self.backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
         )
-        if found is None or self._workplace is not None:  # it is at work still, or not needed
+        if found is None or self.workplace is not None:  # it is at work still, or not needed
             pool.kill()
         return found
 
     def _cached(self, ledger: Ledger[OptionsT]) -> list[Config]:
         """The best configurations that the cache knows for this key, then some for near ones."""
         wanted = self._settings.cached_seeds
-        if self._cache is None or self._key is None or not wanted:
+        if self.cache is None or self.key is None or not wanted:
             return []
         began = time.monotonic()
         try:
-            return opening_configs(self._cache, self._key, self._options, wanted)
+            return opening_configs(self.cache, self.key, self.options, wanted)
         except CacheError as error:
             ledger.warn(str(error), began)
             return []
@@ -234,21 +225,21 @@ class Tuner(Generic[OptionsT]):
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         longest = watch.seconds if reference is None else reference.seconds
         run_timeout = settings.run_timeout or 10.0 + 10.0 * min(longest, _LONGEST)
-        workplace = self._workplace or Here(first=() if reference is None else pools)
+        workplace = self.workplace or Here(first=() if reference is None else pools)
         stages = workplace.open(
             Orders(
-                self._backend,
+                self.backend,
                 None if reference is None else reference.outputs,
-                self._timing,
+                self.timing,
                 settings.compile_timeout,
                 run_timeout,
                 settings.threads,
-                self._measure_cores,
+                self.measure_cores,
                 0 if reference is None else reference.size,
             )
         )
         try:
             best_time = None if best is None else best.time
-            yield CandidatePipeline(self._backend, stages, watch, best=best_time, early=early)
+            yield CandidatePipeline(self.backend, stages, watch, best=best_time, early=early)
         finally:
             stages.close()

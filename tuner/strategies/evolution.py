@@ -6,15 +6,15 @@ import math
 from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, islice
-from random import Random
 
 import numpy as np
 
 from tcl.tuner.space.around import Change, singles
-from tcl.tuner.space.search_space import Config, ConfigSpace
+from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.gaussian import Features
-from tcl.tuner.strategies.strategy import SearchSettings, Strategy, logarithms
+from tcl.tuner.strategies.strategy import Strategy, logarithms
 
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
@@ -119,13 +119,13 @@ class Evolution(Strategy):
     _blind = 1.0
     """Share of what is spread in the first generation that is chosen before anything is known."""
 
-    def __init__(
-        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
-    ) -> None:
-        super().__init__(space, rng, settings, seeds)
-        self._begun = False
-        self._rooted = False
-        """Whether something was measured before the first generation, and works."""
+    _begun = False
+    _rooted = False
+    """Whether something was measured before the first generation, and works."""
+
+    @cached_property
+    def _features(self) -> Features:
+        return Features(self.space)
 
     def ask(self) -> tuple[Config, ...]:
         if not self._begun:
@@ -178,7 +178,7 @@ class Evolution(Strategy):
     def _spread(self, found: list[Config], count: int) -> list[Config]:
         """``found``, brought to ``count`` by configurations far from all others, of powers of two
         where these are valid: with other numbers far fewer are fast."""
-        features = Features(self.space)
+        features = self._features
         while len(found) < count:
             drawn = [self.space.sample(self.rng) for _ in range(_DRAWN)]
             new = [c for c in map(self._rounded, filter(None, drawn)) if c not in self.seen]
@@ -221,12 +221,6 @@ class Genetic(Evolution):
     Most children are worse than their parents, and many are like something that is known to be
     bad. So for each that is measured two are bred, and the nearest results choose between them.
     """
-
-    def __init__(
-        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
-    ) -> None:
-        super().__init__(space, rng, settings, seeds)
-        self._features = Features(space)
 
     def _children(self, count: int) -> list[Config]:
         measured = self.measured()

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, ConfigSpace
 from tcl.tuner.strategies.evolution import ENOUGH_TO_BREED, Breeder, Evolution
-from tcl.tuner.strategies.gaussian import Features, Floats, GaussianProcess, Posterior
+from tcl.tuner.strategies.gaussian import Floats, GaussianProcess, Posterior
 from tcl.tuner.strategies.strategy import SearchSettings, logarithms
 
 _TRUSTED = 4
@@ -134,7 +134,6 @@ class Screened(Evolution):
     ) -> None:
         super().__init__(space, rng, settings, seeds)
         self._prior = prior
-        self._features = Features(space)
         self._model = GaussianProcess(self._features)
         self._strangers: list[Config] = []
 

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import TypeAlias
 
@@ -141,11 +142,9 @@ def logarithms(results: Sequence[Result]) -> list[float]:
 class Exhaustive(Strategy):
     """The seeds, then the space from one end to the other, ``population`` at a time."""
 
-    def __init__(
-        self, space: ConfigSpace, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
-    ) -> None:
-        super().__init__(space, rng, settings, seeds)
-        self._rest: Iterator[Config] = space.enumerate()
+    @cached_property
+    def _rest(self) -> Iterator[Config]:
+        return self.space.enumerate()
 
     def ask(self) -> tuple[Config, ...]:
         found = self.new_seeds()

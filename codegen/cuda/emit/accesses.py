@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field
 
 from tcl.codegen.common.sites import Site
 from tcl.codegen.common.warps import SLAB, SLAB_TURN
@@ -16,24 +17,20 @@ from tcl.grammar.sizes.varying import Size, provably_divides, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 
 
+@dataclass(slots=True, eq=False)
 class AccessWriter:
     """Writes index expressions and elements of tensors."""
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        names: Names,
-        sites: list[Site],
-        unchecked: bool,
-        sizes: SizeParameters,
-        value: Callable[[ir.Value, CudaScope], str],
-    ) -> None:
-        self.geometry, self.names, self.sites = geometry, names, sites
-        self.unchecked, self.sizes, self.value = unchecked, sizes, value
-        self.used: set[str] = set()
-        """Helper functions."""
-        self.buffer: dict[str, str] = {}
-        """Panel → the offset of the copy of it that is read here."""
+    geometry: Geometry
+    names: Names
+    sites: list[Site]
+    unchecked: bool
+    sizes: SizeParameters
+    value: Callable[[ir.Value, CudaScope], str]
+    used: set[str] = field(default_factory=set)
+    """Helper functions."""
+    buffer: dict[str, str] = field(default_factory=dict)
+    """Panel → the offset of the copy of it that is read here."""
 
     def layout(self, ref: ir.TensorRef) -> ir.Layout:
         return self.geometry.program.tensor(ref.tensor).layout

@@ -147,10 +147,10 @@ def _writer(module: _Module, kernel: ir.Kernel, names: Names) -> Writer:
     def value(one: ir.Value, scope: CudaScope) -> str:
         return writer.text(one, scope)
 
-    geometry, wide = Geometry(module.program, kernel), module.wide
-    sizes = SizeParameters(names, "long long" if wide else "int")
+    geometry, integer = Geometry(module.program, kernel), "long long" if module.wide else "int"
+    sizes = SizeParameters(names, integer)
     memory = AccessWriter(geometry, names, module.sites, module.unchecked, sizes, value)
-    writer = Writer(geometry, memory, names, sizes, wide=wide)
+    writer = Writer(geometry, memory, names, sizes, integer)
     return writer
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from tcl.codegen.cuda.cpp import arith, pieces
@@ -34,6 +34,7 @@ from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import ScalarType
 
 
+@dataclass(slots=True, eq=False)
 class Expressions:
     """Writes values. Callbacks write what depends on the place: ``index`` an index expression as
     a value of a type, ``load`` an element that is read as a value (``from_memory`` of its tensor's
@@ -41,18 +42,13 @@ class Expressions:
     accumulators give, ``size`` a number that is known at the launch, as a value of a C++ type.
     Their texts are expressions with spaces around binary operators."""
 
-    def __init__(
-        self,
-        index: Callable[[ir.Affine, ScalarType], str],
-        load: Callable[[ir.Load], str],
-        variable: Callable[[ir.Variable], str],
-        combined: Callable[[ir.Combined], str],
-        size: Callable[[Size, str], Piece] | None = None,
-    ) -> None:
-        self.index, self.load = index, load
-        self.variable, self.combined, self.size = variable, combined, size
-        self.used: set[str] = set()
-        """The helper functions of all texts so far."""
+    index: Callable[[ir.Affine, ScalarType], str]
+    load: Callable[[ir.Load], str]
+    variable: Callable[[ir.Variable], str]
+    combined: Callable[[ir.Combined], str]
+    size: Callable[[Size, str], Piece] | None = None
+    used: set[str] = field(default_factory=set)
+    """The helper functions of all texts so far."""
 
     def text(self, value: ir.Value) -> str:
         return self._noted(self._piece(value).text)
@@ -169,27 +165,22 @@ class Accumulators:
         return f"{first}[{number}]"
 
 
+@dataclass(slots=True, eq=False)
 class Writer:
     """Writes values at places, and opens loops that are written out."""
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        memory: AccessWriter,
-        names: Names,
-        sizes: SizeParameters,
-        *,
-        wide: bool,
-    ) -> None:
-        self.geometry, self.memory, self.names, self.sizes = geometry, memory, names, sizes
-        self.lines = Lines()
-        self.integer = "long long" if wide else "int"
-        self.unfinished: str | None = None
-        """The sums of products that warpgroups begin and nobody waits for yet; None: they wait."""
-        """The type of index expressions."""
-        self.accumulators: dict[str, Accumulators] = {}
-        self.used: set[str] = set()
-        """Helper functions."""
+    geometry: Geometry
+    memory: AccessWriter
+    names: Names
+    sizes: SizeParameters
+    integer: str
+    """The type of index expressions: ``int`` or ``long long``."""
+    lines: Lines = field(default_factory=Lines)
+    unfinished: str | None = None
+    """The sums of products that warpgroups begin and nobody waits for yet; None: they wait."""
+    accumulators: dict[str, Accumulators] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    """Helper functions."""
 
     def text(self, value: ir.Value, scope: CudaScope) -> str:
         return self.expressions(scope).text(value)
