@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic
 
 from tcl.common.errors import CacheError
@@ -26,6 +27,7 @@ _PATIENCE = 4.0
 """A cache that failed is left alone for so many times as long as it took to fail."""
 
 
+@dataclass(eq=False)
 class Ledger(Generic[OptionsT]):
     """The candidates of one search, all of which go to the cache, where there is one.
 
@@ -33,29 +35,25 @@ class Ledger(Generic[OptionsT]):
     the cache fails: the search goes on without it, and what could not be saved is tried again.
     """
 
-    def __init__(
-        self,
-        name: str,
-        options: OptionSpace[OptionsT],
-        cache: TuningCache | None,
-        key: CacheKey | None,
-        entry: str,
-        report: Callable[[Event[OptionsT]], object],
-    ) -> None:
-        self.name = name
-        self.history: list[Candidate[OptionsT]] = []
-        self.best: Candidate[OptionsT] | None = None
-        self._raced: Sequence[Candidate[OptionsT]] = ()
-        self._options = options
-        self._place = (cache, key) if cache is not None and key is not None else None
-        self._entry = entry
-        self._report = report
-        self._unsaved: list[tuple[Record, ...]] = []
-        self._saved: list[tuple[Record, ...]] = []
-        self._files = 0
-        """``cache.files`` when these were saved."""
-        self._warned = False
-        self._retry_at = 0.0
+    name: str
+    options: OptionSpace[OptionsT]
+    cache: TuningCache | None
+    key: CacheKey | None
+    entry: str
+    report: Callable[[Event[OptionsT]], object]
+    history: list[Candidate[OptionsT]] = field(default_factory=list)
+    best: Candidate[OptionsT] | None = None
+    _raced: Sequence[Candidate[OptionsT]] = ()
+    _unsaved: list[tuple[Record, ...]] = field(default_factory=list)
+    _saved: list[tuple[Record, ...]] = field(default_factory=list)
+    _files: int = 0
+    """``cache.files`` when these were saved."""
+    _warned: bool = False
+    _retry_at: float = 0.0
+
+    @property
+    def _place(self) -> tuple[TuningCache, CacheKey] | None:
+        return None if self.cache is None or self.key is None else (self.cache, self.key)
 
     @property
     def start(self) -> Candidate[OptionsT] | None:
@@ -77,19 +75,19 @@ class Ledger(Generic[OptionsT]):
         judged = known and self._raced
         if time_ is not None and not judged and (best is None or time_ < best):
             self.best = candidate
-        self._report(CandidateDone(candidate, done, of, self.decision))
+        self.report(CandidateDone(candidate, done, of, self.decision))
         if time_ is not None and self.best is candidate:
-            self._report(NewBest(candidate, time_))
+            self.report(NewBest(candidate, time_))
 
     def decide(self, raced: Sequence[Candidate[OptionsT]], best: Candidate[OptionsT]) -> None:
         """Take over a verdict of the finals: everybody with these times, and who is first."""
         self._raced, self.best = tuple(raced), best
-        self._report(Raced(self._raced, self.decision))
+        self.report(Raced(self._raced, self.decision))
 
     def store(self, candidates: Sequence[Candidate[OptionsT]]) -> None:
         """Save measurements: all of them at once."""
         if self._place is not None:
-            to_json, now = self._options.to_json, time.time()
+            to_json, now = self.options.to_json, time.time()
             records = (
                 Record.from_outcome(to_json(c.options), c.outcome, now, self.name, c.generation)
                 for c in candidates
@@ -105,7 +103,7 @@ class Ledger(Generic[OptionsT]):
         cache, key = self._place
         try:
             while self._unsaved:
-                cache.add(key, self._unsaved[0], entry=self._entry)
+                cache.add(key, self._unsaved[0], entry=self.entry)
                 self._saved.append(self._unsaved.pop(0))
             if self._saved and cache.files != self._files:  # deleted, or damaged and set aside
                 cache.add(key, [r for each in self._saved for r in each])
@@ -116,7 +114,7 @@ class Ledger(Generic[OptionsT]):
     def result(self, watch: Watch) -> TuningResult[OptionsT]:
         """What a search found that is over, which is reported."""
         seconds, interrupted = watch.seconds, watch() > 0
-        self._report(Finished(self.decision, seconds, interrupted))
+        self.report(Finished(self.decision, seconds, interrupted))
         return TuningResult(
             self.decision,
             tuple(self.history),
@@ -144,4 +142,4 @@ class Ledger(Generic[OptionsT]):
         self._retry_at = now + _PATIENCE * (now - began)
         if not self._warned:
             self._warned = True
-            self._report(Note(message))
+            self.report(Note(message))

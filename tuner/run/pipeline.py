@@ -6,9 +6,8 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import cycle
-from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.codegen.common.rounding import Rounding
@@ -58,6 +57,7 @@ def compile_all(
     return {o: executor.submit(compile_candidate, backend, o) for o in options}
 
 
+@dataclass(eq=False)
 class CandidatePipeline(Generic[OptionsT]):
     """Runs candidates on the executors of a workplace.
 
@@ -70,31 +70,26 @@ class CandidatePipeline(Generic[OptionsT]):
     others are measured meanwhile. ``early``: candidates whose compilation has begun.
     """
 
-    def __init__(
-        self,
-        backend: Backend[OptionsT],
-        stages: Stages,
-        level: Callable[[], int],
-        *,
-        best: float | None = None,
-        ahead: int = _AHEAD,
-        rules: RaceRules = USUAL,
-        apart: bool = True,
-        early: Compiling[OptionsT] = MappingProxyType({}),
-    ) -> None:
-        self._early = dict(early)
-        self._rules = rules
-        self._backend = backend
-        self._compilers = stages.compilers
-        self._evaluator = stages.evaluator
-        self._evaluators = stages.evaluators
-        self._ahead = ahead * sum(each.width for each in self._compilers)
+    backend: Backend[OptionsT]
+    stages: Stages
+    level: Callable[[], int]
+    _: KW_ONLY
+    best: float | None = None
+    ahead: int = _AHEAD
+    rules: RaceRules = USUAL
+    apart: bool = True
+    early: Compiling[OptionsT] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._early = dict(self.early)
+        self._compilers = self.stages.compilers
+        self._evaluator = self.stages.evaluator
+        self._evaluators = self.stages.evaluators
+        self._ahead = self.ahead * sum(each.width for each in self._compilers)
         self._in_turns = any(each.in_turns for each in self._compilers)
         self._beside = sum(each.width for each in self._compilers if not each.in_turns)
         """Candidates that are compiled at a time while others are evaluated."""
-        self._level = level
         self._evaluators_turn = False
-        self._best = best
         self._yardstick: Timed | None = None
         """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
@@ -105,7 +100,7 @@ class CandidatePipeline(Generic[OptionsT]):
         self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
         self._evaluating: dict[Future[Outcome | Doubted], tuple[Job[OptionsT], bytes]] = {}
-        self._asks = apart and not self._compilers[0].in_turns
+        self._asks = self.apart and not self._compilers[0].in_turns
         """Whether the evaluator asks for roundings, which are computed here ..."""
         self._roundings: tuple[Rounding, ...] | None = None
         self._computing: Future[tuple[Rounding, ...]] | None = None
@@ -127,7 +122,7 @@ class CandidatePipeline(Generic[OptionsT]):
         alone.
         """
         self._waiting.extend(jobs)
-        while (level := self._level()) < KILL:
+        while (level := self.level()) < KILL:
             if level >= FINISH and not must:
                 self._waiting.clear()
                 self._compiled.clear()
@@ -153,9 +148,9 @@ class CandidatePipeline(Generic[OptionsT]):
             return None
         known = [each in self._verified for each in options] if afresh else None
         # A process that has run something ends when it is asked this; another takes its place.
-        found, rules = None, self._rules
+        found, rules = None, self.rules
         for _ in range(self._evaluators + 1 if afresh else 1):
-            if found is None and self._level() < KILL:
+            if found is None and self.level() < KILL:
                 wanted = (codes, known, rules.rounds, rules.budget, self._roundings)
                 found = self._awaited(self._evaluator.submit(race_candidates, *wanted))
         self._verified.update(options if afresh and found is not None else ())
@@ -166,7 +161,7 @@ class CandidatePipeline(Generic[OptionsT]):
         places = [each.executor for each in self._compilers for _ in range(each.width)]
         kept, unknown = self._codes_kept, [o for o in options if o not in self._codes_kept]
         compiling = {
-            each: executor.submit(compile_candidate, self._backend, each)
+            each: executor.submit(compile_candidate, self.backend, each)
             for each, executor in zip(unknown, cycle(places), strict=False)
         }
         found = [kept[o] if o in kept else self._awaited(compiling[o]) for o in options]
@@ -174,7 +169,7 @@ class CandidatePipeline(Generic[OptionsT]):
         return codes if len(codes) == len(options) else None
 
     def _awaited(self, future: Future[_T]) -> _T | None:
-        while self._level() < KILL:
+        while self.level() < KILL:
             if wait([future], timeout=_POLL).done:
                 found = _result_or_outcome(future, Verdict.RUNTIME)
                 return None if isinstance(found, Outcome) else found
@@ -191,7 +186,7 @@ class CandidatePipeline(Generic[OptionsT]):
             if known is not None:  # other options, the same kernel
                 done(job, known)
                 continue
-            wanted = (code, self._best, self._yardstick, self._roundings, self._asks)
+            wanted = (code, self.best, self._yardstick, self._roundings, self._asks)
             future = self._evaluator.submit(evaluate_candidate, *wanted)
             self._evaluating[future] = (job, code)
         for compilers in self._compilers:
@@ -200,7 +195,7 @@ class CandidatePipeline(Generic[OptionsT]):
                 task = self._early.pop(job.options, None)
                 if task is None:
                     options = job.options
-                    task = compilers.executor.submit(compile_candidate, self._backend, options)
+                    task = compilers.executor.submit(compile_candidate, self.backend, options)
                 self._compiling[task] = job, compilers
 
     def _may_compile(self, compilers: Compilers) -> bool:
@@ -241,10 +236,10 @@ class CandidatePipeline(Generic[OptionsT]):
                 first = next(iter(outcome.placements.values()), outcome.time)
                 self._yardstick = Timed(code, first)
             self._known[_digest(code)] = outcome
-            if outcome.time is not None and (self._best is None or outcome.time < self._best):
-                self._best = outcome.time
+            if outcome.time is not None and (self.best is None or outcome.time < self.best):
+                self.best = outcome.time
             # What may be in the finals is compiled once.
-            if outcome.time is not None and outcome.time <= self._rules.near * (self._best or 0.0):
+            if outcome.time is not None and outcome.time <= self.rules.near * (self.best or 0.0):
                 self._codes_kept[job.options] = code
             done(job, outcome)
         for task in [f for f in self._compiling if f in finished]:
@@ -270,7 +265,7 @@ class CandidatePipeline(Generic[OptionsT]):
         self._doubted.append((job, code))
         if self._computing is None:
             executor = self._compilers[0].executor
-            self._computing = executor.submit(compute_roundings, self._backend)
+            self._computing = executor.submit(compute_roundings, self.backend)
 
 
 def _result_or_outcome(future: Future[_T], failure: Verdict) -> _T | Outcome:
