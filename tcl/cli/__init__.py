@@ -82,7 +82,10 @@ class _Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             with raising():
-                return super().invoke(ctx)
+                from tcl.cli.common import reporting  # which ``--help`` does without
+
+                with reporting():
+                    return super().invoke(ctx)
         except KeyboardInterrupt as stopped:  # click would exit with 1
             sys.exit(exit_code(stopped))
 

@@ -17,7 +17,7 @@ from tcl.bench.run import BenchSettings, run, tune
 from tcl.bench.task import OURS
 from tcl.cli.bench_tables import draw, print_comparison, print_report
 from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
-from tcl.cli.common import Amount, cache_option, fail, make_folder, reporting
+from tcl.cli.common import Amount, cache_option, fail, make_folder, seed_option
 from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
@@ -27,15 +27,14 @@ from tcl.progress.console import Console
 from tcl.tuner.measure.placement import PLACEMENTS
 
 _JSON = "bench.json"
-_HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("bench", context_settings=_HELP)
+@click.group("bench")
 def command() -> None:
     """Measure the benchmark suite beside other libraries."""
 
 
-@command.command("cpu", context_settings=_HELP)
+@command.command("cpu")
 @click.option(
     "--rows", metavar="PATTERN", help="Only rows whose name, def or kind matches; comma-separated."
 )
@@ -70,13 +69,7 @@ def command() -> None:
     help="Tune each row first, for this many seconds.",
 )
 @cache_option
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the random inputs.",
-)
+@seed_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -87,7 +80,6 @@ def command() -> None:
     is_flag=True,
     help=("Measure only what is missing in bench.json in --out, and add it."),
 )
-@reporting
 def cpu(
     rows: str | None,
     list_rows: bool,
@@ -171,7 +163,7 @@ def cpu(
         fail("some results of tcl are missing or wrong, see above")
 
 
-@command.command("compare", context_settings=_HELP)
+@command.command("compare")
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
@@ -182,7 +174,6 @@ def cpu(
     metavar="PERCENT",
     help="How many percent longer a row may take.",
 )
-@reporting
 def compare_reports(old: Path, new: Path, tolerance: float) -> None:
     """Find regressions that are not noise, in two files bench.json of `tcl bench cpu --out`.
 

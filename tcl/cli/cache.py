@@ -27,7 +27,6 @@ from tcl.cli.common import (
     print_json,
     read,
     report,
-    reporting,
 )
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
@@ -55,7 +54,7 @@ _format = click.option(
 )
 
 
-@click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("cache")
 def command() -> None:
     """Show and manage tuning results."""
 
@@ -63,7 +62,6 @@ def command() -> None:
 @command.command("list")
 @json_option
 @cache_option
-@reporting
 def list_(as_json: bool, path: Path | None) -> None:
     """List all results, with the best times.
 
@@ -130,7 +128,6 @@ def _listed(summary: Summary) -> dict[str, object]:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @cache_option
-@reporting
 def prune(
     older_than: float | None,
     outdated: bool,
@@ -169,7 +166,6 @@ def prune(
 @command.command("merge")
 @click.argument("sources", metavar="FROM...", type=_file, nargs=-1, required=True)
 @cache_option
-@reporting
 def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     """Add the results of other caches.
 
@@ -194,7 +190,6 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
 @_format
 @click.option("--key", "-k", "keys", multiple=True, help="Only this key, as in tcl cache list.")
 @cache_option
-@reporting
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
     """Write results for other programs.
 
@@ -221,7 +216,6 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 @click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
 @_format
 @cache_option
-@reporting
 def import_(file: Path, form: str, path: Path | None) -> None:
     """Add exported results.
 

@@ -17,7 +17,6 @@ from tcl.cli.common import (
     print_json,
     read,
     report,
-    reporting,
     sizes_given,
     what_is_left_out,
 )
@@ -45,7 +44,6 @@ from tcl.grammar.tree.checked import CheckedDef, Tensor
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing if there is no problem.")
 @json_option
-@reporting
 def command(
     files: tuple[Path, ...],
     entry: str | None,

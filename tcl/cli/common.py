@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 
-from tcl.cli.output import exit_code
 from tcl.codegen.cpu.thread_count import MOST
 from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError, TclError, TclWarning
@@ -123,6 +121,13 @@ threads_option = click.option(
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
 
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random inputs.",
+)
 cache_option = click.option(
     "--cache",
     "path",
@@ -157,22 +162,16 @@ def numpy_threads(count: int | None = None) -> str:
     return f"{found} thread{'' if found == '1' else 's'}"
 
 
-def reporting(command: _F) -> _F:
-    """End with exit code 1 and the message when the input is wrong."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        warnings.showwarning = _show_warning  # for good: the process is the command's
-        try:
-            return command(*args, **kwargs)
-        except (TclError, IndexError) as error:
-            fail(str(error))
-        except MemoryError as error:
-            fail(str(error) or "there is not enough memory for this; `ulimit -v` may limit it")
-        except KeyboardInterrupt as stopped:
-            sys.exit(exit_code(stopped))
-
-    return run  # type: ignore[return-value]
+@contextmanager
+def reporting() -> Iterator[None]:
+    """A command that runs within ends with exit code 1 and the message when the input is wrong."""
+    warnings.showwarning = _show_warning  # for good: the process is the command's
+    try:
+        yield
+    except (TclError, IndexError) as error:
+        fail(str(error))
+    except MemoryError as error:
+        fail(str(error) or "there is not enough memory for this; `ulimit -v` may limit it")
 
 
 def _show_warning(

@@ -9,7 +9,7 @@ import click
 
 from tcl.bench.ceilings import measure_memory
 from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
-from tcl.cli.common import Said, json_option, reporting, threads_option
+from tcl.cli.common import Said, json_option, threads_option
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices import gpu, known_cpus
 from tcl.codegen.devices.cpu import forget_host, host_cpu
@@ -25,7 +25,6 @@ from tcl.tuner.measure.cores import available_cores
 @click.option("--measure", is_flag=True, help="Measure the speed of this machine, for `tcl tune`.")
 @threads_option
 @json_option
-@reporting
 def command(measure: bool, threads: int | None, as_json: bool) -> None:
     """Show the devices of this machine and their speed."""
     said = Said(as_json)

@@ -9,14 +9,12 @@ from importlib.resources.abc import Traversable
 
 import click
 
-from tcl.cli.common import reporting
 from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError
 
 
 @click.command("docs")
 @click.argument("topic", nargs=-1)
-@reporting
 def command(topic: tuple[str, ...]) -> None:
     """Print a page of the documentation, or the sections with that name: `tcl docs ranges`.
 

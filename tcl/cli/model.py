@@ -21,7 +21,6 @@ from tcl.cli.common import (
     json_option,
     load,
     print_json,
-    reporting,
     sizes_option,
     threads_option,
     without_threads,
@@ -76,7 +75,7 @@ _device_option = click.option(
 )
 
 
-@click.group("model", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("model")
 def command() -> None:
     """Learn from tuning results, to choose options without a search."""
 
@@ -94,7 +93,6 @@ def command() -> None:
 )
 @_trees
 @cache_option
-@reporting
 def train(
     files: tuple[Path, ...],
     scope: str,
@@ -135,7 +133,6 @@ def train(
 @_device_option
 @_trees
 @cache_option
-@reporting
 def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
@@ -168,7 +165,6 @@ def evaluate(
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @json_option
-@reporting
 def predict(
     file: Path,
     entry: str | None,

@@ -18,7 +18,7 @@ from tcl.cli.common import (
     fail,
     file_argument,
     json_option,
-    reporting,
+    seed_option,
     sizes_option,
     threads_option,
     varying_option,
@@ -63,13 +63,7 @@ else:
 )
 @cache_option
 @relax_option
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the random inputs.",
-)
+@seed_option
 @threads_option
 @varying_option
 @click.option(
@@ -87,7 +81,6 @@ else:
 )
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @json_option
-@reporting
 def command(
     file: Path,
     entry: str | None,

@@ -14,7 +14,6 @@ from tcl.cli.common import (
     choose,
     entry_option,
     file_argument,
-    reporting,
     sizes_option,
     tell,
     threads_option,
@@ -101,7 +100,6 @@ _OF_A_GPU = {
 )
 @threads_option
 @varying_option
-@reporting
 def command(
     file: Path,
     entry: str | None,

@@ -13,7 +13,6 @@ from tcl.cli.common import (
     check_writable,
     entry_option,
     numpy_threads,
-    reporting,
     sizes_option,
     threads_option,
     varying_option,
@@ -130,7 +129,6 @@ else:  # they import NumPy, which has to be told before how many threads to have
     "this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON, one per line.")
-@reporting
 def command(
     file: Path | None,
     entry: str | None,

@@ -29,7 +29,6 @@ from tcl.cli.common import (
     choose,
     json_option,
     print_json,
-    reporting,
     was_given,
 )
 from tcl.cli.tables import plain_table, print_table, print_with_lines
@@ -125,7 +124,6 @@ def _filter(file: Path | None, **said: Any) -> Filter:
 )
 @json_option
 @cache_option
-@reporting
 def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: Any) -> None:
     """The ranked candidates of each key, then those of launch shapes. With FILE, only the keys of
     its def, on every device.
@@ -252,7 +250,6 @@ _PICTURES = (".png", ".svg", ".pdf")
     help="Draw charts of candidate pools, margins and knobs (PNG, SVG or PDF); needs matplotlib.",
 )
 @cache_option
-@reporting
 def analyze(
     important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:

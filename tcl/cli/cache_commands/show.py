@@ -25,7 +25,7 @@ from tcl.cli.cache_commands.common import (
     plain,
     relax_option,
 )
-from tcl.cli.common import cache_option, fail, file_argument, reporting, was_given
+from tcl.cli.common import cache_option, fail, file_argument, was_given
 from tcl.cli.tables import plain_table, print_table, print_with_lines
 from tcl.common.number_format import duration, plural
 from tcl.progress.state import FINALS, FIRST
@@ -152,7 +152,6 @@ def _candidate_data(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
     help="Best options to show; 0: all.",
 )
 @cache_option
-@reporting
 def show(what: str, top: int, path: Path | None, **named: Any) -> None:
     """The ranked results for some sizes.
 
@@ -223,7 +222,6 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 @key_options
 @relax_option
 @cache_option
-@reporting
 def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
     """The best options for some sizes, as JSON.
 
@@ -254,7 +252,6 @@ def best(relax: frozenset[str], path: Path | None, **named: Any) -> None:
 @file_argument
 @key_options
 @cache_option
-@reporting
 def why(path: Path | None, **named: Any) -> None:
     """Show why sizes are tuned, or why not.
 
