@@ -214,6 +214,17 @@ class Settings:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What operators of a def, and of its gradients, are made from."""
+
+    kernels: Kernels
+    settings: Settings
+    """What was asked for."""
+    unchecked: bool
+    """Whether kernels leave off the checks of data-dependent subscripts."""
+
+
 PREDICT = "predict"
 """What is given for options to have them chosen by a model, as ``tune_mode="predict"`` does."""
 

@@ -32,7 +32,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import plural
-from tcl.executors.dispatch import Kernels, Settings
+from tcl.executors.dispatch import Kernels, Origin
 from tcl.gradients.grad import gradient_text, prefix_of
 from tcl.grammar.tree.checked import CheckedDef, Tensor
 
@@ -60,27 +60,21 @@ class Roles:
 class Gradient:
     """The def of a def's gradients, with what its kernels are made of."""
 
-    kernels: Kernels
-    settings: Settings
+    origin: Origin
     backward: CheckedDef
     roles: Roles
 
 
 def given_gradient(
-    kernels: Kernels,
-    settings: Settings,
-    forward: CheckedDef,
-    returned: Sequence[Tensor],
-    backward: str,
+    origin: Origin, forward: CheckedDef, returned: Sequence[Tensor], backward: str
 ) -> Gradient:
     """The def of that name of the same text. Raises ``ArgumentError`` if it does not fit."""
-    its = kernels.definition(backward)
-    return Gradient(kernels, settings, its, roles(forward, returned, its))
+    its = origin.kernels.definition(backward)
+    return Gradient(origin, its, roles(forward, returned, its))
 
 
 def derived_gradient(
-    kernels: Kernels,
-    settings: Settings,
+    origin: Origin,
     forward: CheckedDef,
     returned: Sequence[Tensor],
     wrt: Sequence[str] | None = None,
@@ -94,14 +88,15 @@ def derived_gradient(
         raise ArgumentError(f"{forward.name} has no floating-point outputs, so it has no gradient")
     kept = None if save is None else [t.name for t in forward.outputs if t.name in save]
     text = gradient_text(forward, wrt, wanted=results, save=kept)
+    kernels = origin.kernels
     options = None if isinstance(kernels.options, MappingOptions) else kernels.options
-    plain = Kernels(text, replace(settings, options=options, strict=False, varying=()))
+    settings = replace(origin.settings, options=options, strict=False, varying=())
+    plain = Kernels(text, settings)
     (its,) = plain.defs.values()
     varying = tuple(size for size in kernels.varying if size in its.sizes)
-    own = replace(settings, options=options, strict=False, varying=varying)
-    return Gradient(
-        Kernels(text, own) if varying else plain, own, its, roles(forward, returned, its, True)
-    )
+    own = replace(settings, varying=varying)
+    made = replace(origin, kernels=Kernels(text, own) if varying else plain, settings=own)
+    return Gradient(made, its, roles(forward, returned, its, True))
 
 
 def roles(

@@ -16,7 +16,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.common.errors import ArgumentError
 from tcl.common.shown import kind_of
 from tcl.executors.calls import results_class
-from tcl.executors.dispatch import Kernels, OptionsLike, Settings, settled_options
+from tcl.executors.dispatch import Kernels, OptionsLike, Origin, Settings, settled_options
 from tcl.executors.gradients import derived_gradient, given_gradient, refused
 from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.grammar.tree.checked import CheckedDef
@@ -79,8 +79,9 @@ class Function:
         settings = replace(kernels.settings, threads=settings.threads)
         self._given = kernels.source, entry_point, settings, backward, wanted, unchecked
         self._checked = checked = kernels.definition(entry_point)
-        forward = Operation(kernels, checked, wanted, unchecked=unchecked)
-        function = _differentiable(kernels, settings, forward, backward, unchecked=unchecked)
+        origin = Origin(kernels, settings, unchecked)
+        forward = Operation(origin, checked, wanted)
+        function = _differentiable(origin, forward, backward)
 
         def run(*inputs: Any) -> Any:
             return function(*as_declared(forward, inputs))
@@ -155,13 +156,7 @@ def _function(forward: Operation) -> Any:
 
 
 def _differentiable(
-    kernels: Kernels,
-    settings: Settings,
-    forward: Operation,
-    backward: str | None,
-    *,
-    unchecked: bool,
-    derived: bool = False,
+    origin: Origin, forward: Operation, backward: str | None, *, derived: bool = False
 ) -> Any:
     """The operation as a function with a gradient: by the def ``backward`` of the same text, else
     by the one that is derived. One that is ``derived`` itself has a gradient of zero where it
@@ -170,12 +165,12 @@ def _differentiable(
     checked, returned = forward.checked, forward.returned
     given = None
     if backward is not None:
-        given = given_gradient(kernels, settings, checked, returned, backward)
+        given = given_gradient(origin, checked, returned, backward)
     names, single = [t.name for t in returned], len(returned) == 1
     results = results_class(checked.name, tuple(names))
 
     try:
-        gradient = given or derived_gradient(kernels, settings, checked, returned)
+        gradient = given or derived_gradient(origin, checked, returned)
     except ArgumentError as error:
         if derived and isinstance(error, NoGradientError):
             run = _function(forward)
@@ -193,20 +188,14 @@ def _differentiable(
         """What makes all that the gradient takes. A second derivative goes through it, too."""
         if not fit.also:
             return differentiable
-        operation = Operation(kernels, checked, [*names, *fit.also], unchecked=unchecked)
-        return _differentiable(
-            kernels, settings, operation, None, unchecked=unchecked, derived=derived
-        )
+        operation = Operation(origin, checked, [*names, *fit.also])
+        return _differentiable(origin, operation, None, derived=derived)
 
     @cache
     def made() -> tuple[Operation, Any]:
         """The gradient, which can be differentiated in its turn."""
-        its, own = gradient.backward, gradient.settings
-        operation = Operation(gradient.kernels, its, fit.makes, unchecked=unchecked)
-        function = _differentiable(
-            gradient.kernels, own, operation, None, unchecked=unchecked, derived=True
-        )
-        return operation, function
+        operation = Operation(gradient.origin, gradient.backward, fit.makes)
+        return operation, _differentiable(gradient.origin, operation, None, derived=True)
 
     def taken(kept: Sequence[Any], like_outputs: Sequence[Any]) -> list[Any]:
         """What the gradient takes, of gradients of the outputs, or of types of these."""

@@ -35,7 +35,7 @@ from tcl.codegen.cpu.runtime.structs import fill
 from tcl.common.errors import ArgumentError, CompileError
 from tcl.common.forks import free_lock
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import Kernels, check_functional
+from tcl.executors.dispatch import Origin, check_functional
 from tcl.executors.executor import Executor
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.syntax.types import ScalarType
@@ -128,14 +128,7 @@ def _version() -> tuple[int, int]:
 class Operation:
     """A def as JAX's programs name it. Two are the same only if they are one object."""
 
-    def __init__(
-        self,
-        kernels: Kernels,
-        checked: CheckedDef,
-        wanted: Wanted,
-        *,
-        unchecked: bool,
-    ) -> None:
+    def __init__(self, origin: Origin, checked: CheckedDef, wanted: Wanted) -> None:
         """Raises ``ArgumentError`` for a def that is no function of arrays, and for ``wanted`` that
         names none of its outputs."""
         check_functional(checked, "a function of JAX")
@@ -144,8 +137,7 @@ class Operation:
         self._places = everything if wanted is None else wanted_places(checked, wanted)
         self.returned = tuple(checked.outputs[place] for place in self._places)
         """Its outputs."""
-        self._kernels = kernels
-        self._unchecked = unchecked
+        self._kernels, self._unchecked = origin.kernels, origin.unchecked
         self.eager = jax.jit(lambda *inputs: primitive.bind(*inputs, operation=self))
         """The operation on arrays, outside of every program."""
 

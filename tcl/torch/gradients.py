@@ -12,27 +12,21 @@ from typing import Any, TypeVar
 import torch
 
 from tcl.common.errors import ArgumentError
-from tcl.executors.dispatch import Kernels, Settings
+from tcl.executors.dispatch import Origin
 from tcl.executors.gradients import Gradient, derived_gradient, given_gradient, refused
 from tcl.gradients.grad import NoGradientError, NotSmoothError
 from tcl.torch.registration import Registered, registered
 
 
 def recorded(
-    kernels: Kernels,
-    settings: Settings,
-    forward: Registered,
-    backward: str | None,
-    *,
-    unchecked: bool,
-    derived: bool = False,
+    origin: Origin, forward: Registered, backward: str | None, *, derived: bool = False
 ) -> Callable[..., Any]:
     """The operator as a function of which torch records gradients: by the def ``backward`` of the
     same text, else by the one that is derived. Where there is none, asking for gradients is an
     error; but one that is ``derived`` itself has a gradient of zero where it depends on something
     through conditions alone. Raises ``ArgumentError`` for a def ``backward`` that does not fit."""
-    make = functools.partial(_recorded, kernels, settings, forward, backward)
-    whole = make(None, unchecked=unchecked, derived=derived)
+    make = functools.partial(_recorded, origin, forward, backward)
+    whole = make(None, derived=derived)
     if backward is not None or derived:
         return whole
     names = [t.name for t in forward.checked.inputs]
@@ -47,29 +41,27 @@ def recorded(
         if len(wrt) in (0, len(names)):
             return whole(*inputs)
         if wrt not in some:
-            some[wrt] = make(wrt, unchecked=unchecked, derived=False)
+            some[wrt] = make(wrt, derived=False)
         return some[wrt](*inputs)
 
     return apply
 
 
 def _recorded(
-    kernels: Kernels,
-    settings: Settings,
+    origin: Origin,
     forward: Registered,
     backward: str | None,
     wrt: Sequence[str] | None,
     *,
-    unchecked: bool,
     derived: bool,
 ) -> Callable[..., Any]:
     """As ``recorded``; ``wrt``: the inputs that need gradients, all that have one if it is None."""
     checked, returned = forward.checked, forward.returned
     if backward is not None:
-        gradient = given_gradient(kernels, settings, checked, returned, backward)
+        gradient = given_gradient(origin, checked, returned, backward)
     else:
         try:
-            gradient = derived_gradient(kernels, settings, checked, returned, wrt)
+            gradient = derived_gradient(origin, checked, returned, wrt)
         except NoGradientError as error:
             none = (None,) * len(checked.inputs)
             zero = _with_gradient(forward, lambda ctx, grads: none, "")
@@ -83,8 +75,7 @@ def _recorded(
     fit, names = gradient.roles, [t.name for t in returned]
     saving = forward
     if fit.also:
-        wanted = [*names, *fit.also]
-        saving = registered(kernels, settings, checked.name, wanted, unchecked=unchecked)
+        saving = registered(origin, checked.name, [*names, *fit.also])
     # One that is derived can be differentiated again, which may take every input.
     every = range(len(checked.inputs)) if backward is None and fit.also else ()
     kept = sorted({*every, *fit.kept})
@@ -94,18 +85,16 @@ def _recorded(
         come where it is differentiated again."""
         tensors = [*checked.inputs, *saving.returned]
         held = [tensors[place].name for place in kept]
-        whole = derived_gradient(kernels, settings, checked, saving.returned, wrt, held)
+        whole = derived_gradient(origin, checked, saving.returned, wrt, held)
         for place in whole.roles.kept:
             if place not in kept:
                 raise ArgumentError(
                     f"the second derivatives of {checked.name} need '{tensors[place].name}', "
                     f"which {gradient.backward.name} does not take, so it is not saved"
                 )
-        return _backwards(
-            whole, saving, len(saving.returned), kept, unchecked=unchecked, derived=derived
-        )
+        return _backwards(whole, saving, len(saving.returned), kept, derived=derived)
 
-    backwards = _backwards(gradient, saving, len(names), kept, unchecked=unchecked, derived=derived)
+    backwards = _backwards(gradient, saving, len(names), kept, derived=derived)
     function = _with_gradient(saving, backwards, "", kept, len(fit.also), _once(of_all))
     count, also = len(names), len(fit.also)
 
@@ -135,15 +124,12 @@ def _backwards(
     count: int,
     kept: Sequence[int],
     *,
-    unchecked: bool,
     derived: bool,
 ) -> _Backwards:
     """The gradients of the inputs by those of the first ``count`` outputs; ``kept``: the places
     of tensors that are. ``derived``: whether the forward def is."""
     fit, its, checked = gradient.roles, gradient.backward, forward.checked
-    operator = registered(
-        gradient.kernels, gradient.settings, its.name, fit.makes, unchecked=unchecked
-    )
+    operator = registered(gradient.origin, its.name, fit.makes)
     overload = operator.overload
     once = _refusing(
         operator,
@@ -151,13 +137,7 @@ def _backwards(
         "compiles, where only first derivatives are possible; do it outside torch.compile",
     )
 
-    again = _once(
-        lambda: recorded(
-            *(gradient.kernels, gradient.settings, operator, None),
-            unchecked=unchecked,
-            derived=True,
-        )
-    )
+    again = _once(lambda: recorded(gradient.origin, operator, None, derived=True))
     # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
     floats = [t.type.is_float for t in forward.returned[:count]]
     names = [t.name for t in checked.inputs]

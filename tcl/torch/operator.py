@@ -16,7 +16,7 @@ from tcl.common.closest import did_you_mean
 from tcl.common.errors import ArgumentError
 from tcl.common.number_format import plural
 from tcl.common.shown import kind_of
-from tcl.executors.dispatch import Kernels, OptionsLike, Settings
+from tcl.executors.dispatch import Kernels, OptionsLike, Origin, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.kernels import check_input, check_inputs, number_as_tensor
 from tcl.torch.registration import NAMESPACE, registered
@@ -84,12 +84,13 @@ class Operator:
         relax = None if settings.relax is None else tuple(sorted(kernels.relax))
         settings = replace(settings, options=kernels.options, relax=relax, varying=kernels.varying)
         self._given = (kernels.source, entry_point, settings, backward, wanted, unchecked)
-        forward = registered(kernels, settings, entry_point, wanted, unchecked=unchecked)
+        origin = Origin(kernels, settings, unchecked)
+        forward = registered(origin, entry_point, wanted)
         self.overload = forward.overload
         """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
         self.checked = forward.checked
         """The def."""
-        self._function = recorded(kernels, settings, forward, backward, unchecked=unchecked)
+        self._function = recorded(origin, forward, backward)
         self._numbers = any(t.rank == 0 for t in self.checked.inputs)
         self._forward = forward
         names = ", ".join(t.name for t in self.checked.inputs)

@@ -25,7 +25,7 @@ from tcl.arrays.arguments import Wanted, wanted_places
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import ArgumentError
 from tcl.common.forks import free_lock
-from tcl.executors.dispatch import Kernels, Settings, check_functional, settled_options
+from tcl.executors.dispatch import Kernels, Origin, check_functional, settled_options
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.torch.kernels import CpuKernels, CudaKernels, new_outputs, sized_for, torch_dtype
@@ -130,23 +130,13 @@ _registered: dict[str, Registered] = {}
 _lock = free_lock()
 
 
-def registered(
-    kernels: Kernels,
-    settings: Settings,
-    entry_point: str,
-    wanted: Wanted,
-    *,
-    unchecked: bool,
-) -> Registered:
-    """The operator of a def, registered if there is none of its name yet.
-
-    ``settings``: what was asked for. Raises ``ArgumentError`` for a def that is no function of
-    tensors, and ``OptionsError`` for an options factory.
-    """
-    checked = kernels.definition(entry_point)
+def registered(origin: Origin, entry_point: str, wanted: Wanted) -> Registered:
+    """The operator of a def, registered if there is none of its name yet. Raises ``ArgumentError``
+    for a def that is no function of tensors, and ``OptionsError`` for an options factory."""
+    checked = origin.kernels.definition(entry_point)
     everything = range(len(checked.outputs))
     places = everything if wanted is None else wanted_places(checked, wanted)
-    name = _name(checked, places, kernels, settings, unchecked)
+    name = _name(checked, places, origin)
     with _lock:
         found = _registered.get(name)
         if found is None:
@@ -156,19 +146,15 @@ def registered(
                     "inputs; use tcl.define"
                 )
             check_functional(checked, "an operator")
-            found = Registered(name, kernels, checked, places, unchecked=unchecked)
-            _registered[name] = found
+            found = _registered[name] = Registered(
+                name, origin.kernels, checked, places, unchecked=origin.unchecked
+            )
     return found
 
 
-def _name(
-    checked: CheckedDef,
-    places: Sequence[int],
-    kernels: Kernels,
-    settings: Settings,
-    unchecked: bool,
-) -> str:
+def _name(checked: CheckedDef, places: Sequence[int], origin: Origin) -> str:
     """The def's name and a hash of all that the operator's outputs and kernels depend on."""
+    kernels, settings = origin.kernels, origin.settings
     options = settled_options(kernels)
     policy = options.to_json() if isinstance(options, MappingOptions) else repr(options)
     tensors = [t.name for t in (*checked.inputs, *checked.outputs)]
@@ -179,7 +165,7 @@ def _name(
     # Those that are left as they are do not change a name.
     given = {name: value for name, value in others.items() if value}
     also = [given] if given else []
-    text = json.dumps([*parts, kernels.nearest, settings.threads, unchecked, *some, *also])
+    text = json.dumps([*parts, kernels.nearest, settings.threads, origin.unchecked, *some, *also])
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
     return f"{checked.name[:_LONGEST]}_{digest}"
 
