@@ -13,9 +13,7 @@ from tcl.codegen.choose.gpu.presets import GpuPreset, begins_stretch
 from tcl.codegen.choose.scatters import GPU
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
@@ -28,9 +26,16 @@ from tcl.codegen.passes.gpu.steps import DIVIDING, STEPS, alone
 from tcl.codegen.passes.scatter import side_by_side
 from tcl.codegen.passes.split import Split, is_whole
 from tcl.codegen.schedule.parts import split_nest, with_parts, with_scatters
-from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
+from tcl.codegen.schedule.plan import (
+    NestPlan,
+    Plan,
+    asked_for,
+    at_representative,
+    lowered,
+    planned,
+    with_chunks,
+)
 from tcl.common.errors import OptionsError
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import Size, Undecided, representative
 
@@ -50,13 +55,10 @@ def plan(
     if not any(isinstance(n, Size) for x in lies.values() for n in (*x.extents, *x.strides)):
         return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
     # Choices are made by the representative sizes, and applied to all of them.
-    shapes = {
-        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
-    }
-    at = infer(sized.checked, shapes)
+    at = at_representative(sized)
     found = {name: _representative(layout) for name, layout in lies.items()}
     made = planned(at, options, found, lambda program: plan_gpu(program, options, profile))
-    return _for_all(made, _lowered(sized, options, lies), _lowered(at, options, found))
+    return _for_all(made, lowered(sized, options, lies), lowered(at, options, found))
 
 
 def _representative(layout: ir.Layout) -> ir.Layout:
@@ -67,13 +69,6 @@ def _representative(layout: ir.Layout) -> ir.Layout:
     return replace(
         layout, extents=extents, strides=strides, origin=tuple(map(representative, layout.origin))
     )
-
-
-def _lowered(
-    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
-) -> ir.Program:
-    program = lower(sized, layouts)
-    return merged(program) if options.merges else program
 
 
 def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:

@@ -24,7 +24,9 @@ from tcl.codegen.passes.order import why_not_ordered
 from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
 from tcl.common.errors import NoNestError, OptionsError
 from tcl.common.recursion import with_room
+from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.varying import representative
 
 Target = TypeVar("Target", CpuProfile, GpuProfile)
 
@@ -149,6 +151,21 @@ class Plan(ABC, Generic[Target]):
         return with_room(made)
 
 
+def lowered(
+    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
+) -> ir.Program:
+    """The nests that a plan is made of, without loops but those over their points."""
+    program = lower(sized, layouts)
+    return merged(program) if options.merges else program
+
+
+def at_representative(sized: SizedDef) -> SizedDef:
+    """The def with the numbers by which choices are made, of sizes that are formulas."""
+    inputs = sized.checked.inputs
+    shapes = {t.name: tuple(map(representative, sized.shapes[t.name])) for t in inputs}
+    return infer(sized.checked, shapes)
+
+
 AnyPlan = TypeVar("AnyPlan", bound=Plan[Any])
 
 
@@ -165,8 +182,7 @@ def planned(
     """
 
     def made() -> AnyPlan:
-        program = lower(sized, layouts)
-        found = plan(merged(program) if options.merges else program)
+        found = plan(lowered(sized, options, layouts))
         _refuse_what_no_nest_has(found, options.default)
         return found
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -28,7 +27,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.output import count_presses, exit_code, handlers_kept
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.tables import plain_table, print_table
-from tcl.cli.tuned import Ended, TuneSession
+from tcl.cli.tuned import Ended, TuneSession, Wishes
 from tcl.cluster import LOCAL, workplace
 from tcl.common.errors import TclError
 from tcl.common.number_format import duration, plural, ratio_text
@@ -39,23 +38,6 @@ from tcl.tuner.run.workplace import Workplace
 
 TUNED, KNOWN, FAILED, LEFT = "tuned", "known", "failed", "left"
 """What became of a point; in the first two cases nothing is left to do for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the command line says of all points."""
-
-    file: Path
-    settings: Mapping[str, Any]
-    """By the names of the options; None stands for what was not given."""
-    cache: Path | None
-    """None: the user's own."""
-    pages: Path | None
-    """A folder for a page about each search."""
-    executor: str
-    """Where the work is done."""
-    resume: bool
-    as_json: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +66,8 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
     plan, notes = make_plan(points, wishes.settings, folder, cache, here=here)
     if not dry_run:
         writable_cache(wishes.cache)  # now, rather than after an hour
-        if wishes.pages is not None:
-            make_folder(wishes.pages)
+        if wishes.page is not None:
+            make_folder(wishes.page)
     with ExitStack() as stack:
         grid = _Grid(plan, wishes, cache)
         grid.show_plan(notes)
@@ -187,7 +169,7 @@ class _Grid:
         seed = config.settings.seed or 0
         work = Work.from_def(about.text, about.checked, about.sizes, seed, about.varying)
         name = re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-")
-        page = None if wishes.pages is None else wishes.pages / f"{name}.html"
+        page = None if wishes.page is None else wishes.page / f"{name}.html"
         session = TuneSession(
             *(work, point.target, config, self.cache.path, page),
             self.places[point.target.cores],

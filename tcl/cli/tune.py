@@ -178,7 +178,7 @@ def command(
         check_executor(executor)
         with own_names(usage=True):
             search_config(settings)
-        wishes = grids.Wishes(grid, settings, path, page, executor, resume, as_json)
+        wishes = tuned.Wishes(grid, settings, path, page, executor, resume, as_json)
         sys.exit(grids.tune_grid(points, wishes, dry_run=dry_run))
     if dry_run:
         raise click.UsageError("--dry-run is for --grid")
@@ -189,13 +189,8 @@ def command(
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(thread_count(settings["threads"]))
     check_executor(executor)
-    sys.exit(
-        tuned.tune_def(
-            *(file, entry, sizes, varying, settings, executor, _fixed(fixed), path, page),
-            resume=resume,
-            as_json=as_json,
-        )
-    )
+    wishes = tuned.Wishes(file, settings, path, page, executor, resume, as_json)
+    sys.exit(tuned.tune_def(wishes, entry, sizes, varying, _fixed(fixed)))
 
 
 def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:

@@ -61,33 +61,45 @@ from tcl.tuning import Tuner
 _WINNER = "the winner"
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says, of all points of a grid if there is one."""
+
+    file: Path
+    """With the def, or of the grid."""
+    settings: Mapping[str, Any]
+    """By the names of the options; None stands for what was not given."""
+    cache: Path | None
+    """None: the user's own."""
+    page: Path | None
+    """A file for a page about the search; of a grid a folder with one for each."""
+    executor: str
+    """Where the work is done."""
+    resume: bool
+    as_json: bool
+
+
 def tune_def(
-    file: Path,
+    wishes: Wishes,
     entry: str | None,
     sizes: str | None,
     varying: tuple[str, ...],
-    settings: dict[str, Any],
-    executor: str,
     fixed: Mapping[str, Value],
-    path: Path | None,
-    page: Path | None,
-    *,
-    resume: bool,
-    as_json: bool,
 ) -> int:
     """Tune one def, as ``tcl tune`` names it; the exit code."""
+    settings, executor, path = wishes.settings, wishes.executor, wishes.cache
     count = thread_count(settings["threads"])
     device = "cpu" if settings["device"] is None else settings["device"]
     chosen = timed_target(device, count, here=executor == LOCAL)
     with own_names(usage=True):
         config = search_config(settings)
     start = parse_options(settings["options"])
-    text, checked = choose(file, entry)
+    text, checked = choose(wishes.file, entry)
     check_varying(checked, varying)
     values = sizes_of(checked, sizes)
     # Now, rather than after an hour; and not before names are known to be right: it makes a file.
     cache = writable_cache(path).path
-    if resume:
+    if wishes.resume:
         with own_names(options=True):
             before = Work.from_def(text, checked, values, 0, varying)
             key = chosen.query(before.sized, before.inputs, varying).key
@@ -98,10 +110,11 @@ def tune_def(
     with own_names(usage=True):
         config.settings.check()  # now, before anything is measured
     work = Work.from_def(text, checked, values, config.settings.seed or 0, varying)
-    with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
+    say = partial(click.echo, err=wishes.as_json)
+    with workplace(executor, chosen.cores, say) as place:
         session = TuneSession(
-            work, chosen, config, cache, page, place,
-            threads=count, fixed=fixed, resume=resume, as_json=as_json,
+            work, chosen, config, cache, wishes.page, place,
+            threads=count, fixed=fixed, resume=wishes.resume, as_json=wishes.as_json,
         )  # fmt: skip
         return session.run(start, default=path is None).exit_code
 

@@ -57,26 +57,24 @@ class Reference:
 
 def compute_reference(backend: Backend[Any]) -> Reference:
     """Run the reference once; its errors are those of the def or its inputs."""
-    started = time.perf_counter()
-    problem = backend.problem()
-    outputs = tuple(o.copy() for o in problem.outputs)
-    computed = backend.reference(problem.inputs, outputs)
-    return _reference(problem, outputs, computed, started)
+    return _reference(backend, backend.reference)[0]
 
 
 def brief_reference(backend: BriefBackend[Any]) -> Reference | None:
     """``compute_reference`` of a small sample, by the interpreter, so that any process may do it;
     None if that cannot be done."""
-    started = time.perf_counter()
-    problem = backend.problem()
-    outputs = tuple(o.copy() for o in problem.outputs)
-    computed = backend.brief_reference(problem.inputs, outputs)
-    return None if computed is None else _reference(problem, outputs, computed, started)
+    reference, computed = _reference(backend, backend.brief_reference)
+    return None if computed is None else reference
 
 
 def _reference(
-    problem: Problem, outputs: tuple[Array, ...], computed: ComputedElements | None, started: float
-) -> Reference:
+    backend: Runner, compute: Callable[[Sequence[Array], Sequence[Array]], ComputedElements | None]
+) -> tuple[Reference, ComputedElements | None]:
+    """What ``compute`` makes of the outputs, and which of their elements it computed."""
+    started = time.perf_counter()
+    problem = backend.problem()
+    outputs = tuple(o.copy() for o in problem.outputs)
+    computed = compute(problem.inputs, outputs)
     share = 1.0 if computed is None else computed.share
     positions = [None] * len(outputs) if computed is None else computed.positions
     expected = tuple(
@@ -84,7 +82,7 @@ def _reference(
         for each in zip(problem.names, outputs, problem.depths, positions, strict=True)
     )
     size = sum(a.nbytes for a in (*problem.inputs, *outputs))
-    return Reference(expected, (time.perf_counter() - started) / share, size)
+    return Reference(expected, (time.perf_counter() - started) / share, size), computed
 
 
 def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome:

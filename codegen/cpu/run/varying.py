@@ -12,7 +12,6 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.errors import OptionsError
 from tcl.common.recursion import with_room
-from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.varying import Undecided, representative, symbols_of
 from tcl.grammar.tree.canonical import canonical_text
@@ -78,18 +77,13 @@ def scheduled_for_all(
 ) -> tuple[CpuPlan, ir.Built]:
     """What the options come to for all sizes of a class, and the kernels; see ``ready_for_all``.
     ``device.threads`` are the most that it may use."""
-    from tcl.codegen.loopir.collapse import merged
     from tcl.codegen.loopir.layouts import cpu_layouts
-    from tcl.codegen.loopir.lower import lower
     from tcl.codegen.schedule.cpu import plan
+    from tcl.codegen.schedule.plan import at_representative, lowered
 
     # Choices are made by the representative sizes, and applied to all of them.
-    inputs = {
-        t.name: tuple(map(representative, sized.shapes[t.name])) for t in sized.checked.inputs
-    }
-    made = plan(infer(sized.checked, inputs), options, device, all_threads=False)
-    program = lower(sized, cpu_layouts(sized))
-    program = merged(program) if options.merges else program
+    made = plan(at_representative(sized), options, device, all_threads=False)
+    program = lowered(sized, options, cpu_layouts(sized))
     dims = [[(d.name, representative(d.extent)) for d in n.dims] for n in program.nests]
     if dims != [[(d.name, d.extent) for d in n.dims] for n in made.program.nests]:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")
