@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import assert_never
 
-from tcl.codegen.loopir import ir
+from tcl.codegen.loopir import ir, reciprocals
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
 from tcl.codegen.loopir.scans import with_running_results
@@ -87,6 +87,7 @@ class _StatementLowering:
         if holds is not None:
             value = ir.Select(holds, value, identity(statement.op, type_), type_)
         target = ir.TensorRef(statement.target, places)
+        value = reciprocals.added(statement.op, value)
         point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
         dims = tuple(self.dims.values())
         loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
