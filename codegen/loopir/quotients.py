@@ -30,9 +30,9 @@ def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[
                 if isinstance(right, ir.Position) and right.index.terms:
                     return None
                 pending += left, right
-            case ir.Binary(op="+" | "-" | "*", left=left, right=right, type=type_) if (
-                type_.is_integral
-            ):
+            case ir.Binary(
+                op="+" | "-" | "*" | "min" | "max", left=left, right=right, type=type_
+            ) if type_.is_integral:
                 pending += left, right
             case _:
                 return None
@@ -58,6 +58,10 @@ def index_at(value: ir.Value, at: Mapping[str, Any], lets: Mapping[str, ir.Value
                     return one - other
                 case "*":
                     return one * other
+                case "min":
+                    return np.minimum(one, other)
+                case "max":
+                    return np.maximum(one, other)
             times = np.where(other == 0, 0, np.trunc(one / np.where(other == 0, 1, other)))
             times = times.astype(np.int64)
             return times if op == "/" else np.where(other == 0, 0, one - times * other)

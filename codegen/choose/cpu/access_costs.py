@@ -33,7 +33,7 @@ from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
-from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
+from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal, representative
@@ -86,6 +86,11 @@ class OperandAccess:
     first points along each of the dimensions that they name add."""
     movable: int = 0
     """Elements of the longest row that registers hold, as of ``permuted``."""
+    total: bool = True
+    """Whether it is there whatever a condition says: others are not read in pieces of rows."""
+    bounded: frozenset[str] = frozenset()
+    """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
+    tells of points in the middle then, and lanes are moved as where these end."""
 
     def cycles(self, lane: str | None, lanes: int) -> float:
         """To read it once, in all lanes."""
@@ -95,7 +100,8 @@ class OperandAccess:
         stride = self.strides.get(lane or "", 0)
         wraps = self.wrapped.get(lane or "", 0) >= lanes
         if lanes > 1 and lane is not None and lane in self.moved:
-            found = self._from_row(self.moved[lane][: 2 * lanes], lanes)
+            places = self.moved[lane][: 2 * lanes]
+            found = self._from_row(places, lanes, bounded=lane in self.bounded)
             return min(found, WRAPPED_LOAD_CYCLES) if wraps else found
         if lanes > 1 and wraps:
             return WRAPPED_LOAD_CYCLES
@@ -111,16 +117,17 @@ class OperandAccess:
             return min(float(lanes), taken) if vectors <= SORTED_APART else float(lanes)
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
-    def _from_row(self, places: Sequence[int], lanes: int) -> float:
+    def _from_row(self, places: Sequence[int], lanes: int, *, bounded: bool) -> float:
         """Cycles to read lanes at such places, and the next ones likewise: at once if they are
         neighbours in memory, which are moved to their lanes."""
         first, following = places[:lanes], places[lanes:]
         apart = {y - x for x, y in pairwise(first)}
         if apart <= {0}:
             return SCALAR_LOAD_CYCLES
-        if apart == {self.itemsize}:
+        if apart == {self.itemsize} and not bounded:
             return VECTOR_LOAD_CYCLES
-        alike = len({y - x for x, y in zip(first, following, strict=False)}) <= 1
+        steps = {y - x for x, y in zip(first, following, strict=False)}
+        alike = len(steps) <= 1 and not bounded
         rows = short_rows(first, self.itemsize, lanes) or []
         longest = max((count for _, count in rows), default=0)
         if not rows or not (alike or (len(rows) == 1 and longest <= self.movable)):
@@ -164,7 +171,7 @@ class OperandAccess:
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
         read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
         cycles = self.cycles(lane, lanes)
-        if cycles < lanes or lane is None or self.scattered:
+        if cycles < lanes or lane is None or self.scattered or not self.total:
             return cycles  # nothing is transposed
         row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
         if row == 1:
@@ -176,7 +183,9 @@ class OperandAccess:
 
     def transposed(self, dim: str, lane: str | None, lanes: int) -> bool:
         """Whether lanes are far apart, and neighbours along ``dim`` lie side by side."""
-        if lane is None or self.scattered or self.strides.get(dim) != self.itemsize:
+        if lane is None or self.scattered or not self.total:
+            return False
+        if self.strides.get(dim) != self.itemsize:
             return False
         return self.cycles(lane, lanes) >= lanes
 
@@ -299,14 +308,32 @@ def access_of(
         wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
         moving=selecting.union(strides),
         in_row=selecting - strides.keys() if held else frozenset(),
-        moved=_moved(layout, load.ref, nest) if computed else {},
+        moved=_moved(layout, load.ref, program.nest(nest.name), nest.point) if computed else {},
         movable=max(permuted(present, layout.itemsize, 2), default=0),
+        total=load.total,
+        bounded=_bounded(load.ref, nest.point) if computed else frozenset(),
     )  # fmt: skip
 
 
-def _moved(layout: ir.Layout, ref: ir.TensorRef, nest: ir.Nest) -> dict[str, tuple[int, ...]]:
+def _bounded(ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
     """As of ``OperandAccess``."""
-    lets = {let.name: let.value for let in nest.point.lets}
+    lets = {let.name: let.value for let in point.lets}
+    found: list[ir.Value] = []
+    pending = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+    while pending:
+        for v in walk(pending.pop()):
+            if isinstance(v, ir.Binary) and v.op in ("min", "max"):
+                found.append(v)
+            if isinstance(v, ir.Variable) and v.name in lets:
+                pending.append(lets[v.name])
+    return frozenset(dims_of_values(found, dims_of_lets(point.lets)))
+
+
+def _moved(
+    layout: ir.Layout, ref: ir.TensorRef, nest: ir.Nest, point: ir.Point
+) -> dict[str, tuple[int, ...]]:
+    """As of ``OperandAccess``, of a point of a nest that is no chunk."""
+    lets = {let.name: let.value for let in point.lets}
     values = [
         (s.value, representative(stride))
         for s, stride in zip(ref.subscripts, layout.strides, strict=True)
@@ -318,6 +345,8 @@ def _moved(layout: ir.Layout, ref: ir.TensorRef, nest: ir.Nest) -> dict[str, tup
     if named is None:
         return {}
     start = {d.name: representative(d.first) for d in nest.dims}
+    for name in _bounded(ref, point):
+        start[name] += representative(nest.dim(name).extent) // 2 // _POINTS * _POINTS
     place, found = layout.place(ref), dict[str, tuple[int, ...]]()
     for dim in named:
         steps = np.arange(_POINTS)

@@ -43,7 +43,8 @@ class Values:
         self.parting = Parting(b, dims, self.value)
 
     def let(self, value: ir.Value, scope: Scope) -> Val:
-        if isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type == INT64:
+        parted = ("+", "-", "min", "max")
+        if isinstance(value, ir.Binary) and value.op in parted and value.type == INT64:
             made = self.parting.value(value, scope)
             if made is not None:
                 return made

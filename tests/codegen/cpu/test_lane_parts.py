@@ -174,6 +174,19 @@ def test_lanes_up_to_a_bound_are_moved_by_their_distance_from_it(
     assert f"insertelement <{lanes} x float>" not in found
 
 
+def test_a_bound_of_quotients_may_have_a_name() -> None:
+    device = find("Cascade Lake")
+    assert device is not None
+    read = "X(y, x1) where y in 0:H, x in 0:2 * W, x1 = min((x + 1) / 2, W - 1)"
+    found = emitted(
+        f"def f(float(H, W) X) -> (O) {{ O(y, x) = {read} }}",
+        device,
+        np.zeros((30, 67), np.float32),
+    )
+    assert "@llvm.masked.load" in found
+    assert "insertelement <16 x float>" not in found
+
+
 def test_lanes_of_two_planes_are_two_loads() -> None:
     """Where a product of a remainder cannot leave its tensor, nothing is checked."""
     device = find("Zen 4")
