@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -25,7 +25,7 @@ from tcl.codegen.devices import known_cpus
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.passes.cpu.cut import reached_share
+from tcl.codegen.passes.cpu.cut import mostly_held, reached_share
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
 
@@ -103,13 +103,19 @@ def test_tiles_without_points_within_bounds_are_not_counted(data: st.DataObject)
         for _ in range(data.draw(st.integers(1, 2)))
     )
     nest = replace(nest_of("A(n, d)"), dims=dims)
-    assert reached_share(nest, bounds, widths) == counted(dims, bounds, widths)
+    assert reached_share(nest, bounds, widths) == counted(dims, bounds, widths, any)
+    held = counted(dims, bounds, widths, all)
+    assert mostly_held(nest, bounds, widths) == (held if held > 0.5 else 0.0)
 
 
 def counted(
-    dims: tuple[ir.Dim, ...], bounds: tuple[Bound, ...], widths: Mapping[str, int]
+    dims: tuple[ir.Dim, ...],
+    bounds: tuple[Bound, ...],
+    widths: Mapping[str, int],
+    points_within: Callable[[Iterable[bool]], bool],
 ) -> float:
-    """The part of the tiles that have points within each bound, point by point."""
+    """The part of the tiles that have ``any`` or ``all`` points within each bound, point by
+    point."""
     tiles = [
         [
             range(at, min(at + widths[d.name], d.first + d.extent))
@@ -124,7 +130,9 @@ def counted(
             dict(zip((d.name for d in dims), p, strict=True)) for p in itertools.product(*tile)
         ]
         within += all(
-            any(index.constant + sum(c * at[n] for n, c in index.terms) < bound for at in points)
+            points_within(
+                index.constant + sum(c * at[n] for n, c in index.terms) < bound for at in points
+            )
             for index, bound in bounds
         )
     return within / len(every)

@@ -49,7 +49,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import operands, values_of, walk
-from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, reached_share
+from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, mostly_held, reached_share
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -73,6 +73,18 @@ registers for each result: sums of bytes that are made wider one by one save not
 _WIDE_SUMS = 2
 """... and the sums that a nest has then, at most: on a Cascade Lake, four sums of pairs of int8
 take 1.2 times as long, as registers hold no second row of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A nest in the register tiles at some point of which bounds do not hold, where the others have
+    loops of their own."""
+
+    whole: ir.Nest
+    """Of which it may be a chunk."""
+    bounds: tuple[Bound, ...]
+    core: Core
+    """The nest with its conditions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,8 @@ class Core:
     within: tuple[frozenset[str], float] = frozenset(), 1.0
     """The dimensions of all such bounds, those of reductions too, and the part of their points that
     is within them."""
+    elsewhere: Elsewhere | None = None
+    """What it is where bounds that the nest does not ask for here do not hold."""
     # What each register tile asks for, of which there are hundreds, found once:
     dims: Mapping[str, ir.Dim] = field(init=False, repr=False, compare=False)
     """By name, in order."""
@@ -269,6 +283,15 @@ class Core:
             return 1.0
         widths = {d: n * (self.lanes if d == lane else 1) for d, n in sizes.items()}
         return reached_share(self.whole, self.bounds, widths)
+
+    def held(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """The part of the register tiles in which bounds need not be asked for; 0 if none is worth
+        loops of its own."""
+        if self.elsewhere is None:
+            return 1.0
+        units = {d: sizes.get(d, 1) * (self.lanes if d == lane else 1) for d in self.dims}
+        widths = {d.name: min(units[d.name], d.extent) for d in self.nest.dims if not d.reduction}
+        return mostly_held(self.elsewhere.whole, self.elsewhere.bounds, widths)
 
     def touched(self, access: OperandAccess) -> float:
         """The part of an operand that points within bounds read."""

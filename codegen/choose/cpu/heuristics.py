@@ -21,7 +21,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import indices, operands, replaced
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.cut import bounds_asked, cut_wholly, hold_mostly, holding
+from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.shared_values import computed_before
 from tcl.codegen.passes.cpu.skip import unguarded
@@ -109,7 +109,7 @@ def _fastest_in_order(
     """As ``fastest``, and the order of loops, () if that is the dimensions': where nothing is
     reduced, functions of values that only some dimensions decide may be called before the loops
     over the others."""
-    best, order = _fastest_within_bounds(program, nest, device, fused), tuple[int, ...]()
+    best, order = fastest(program, nest, device, fused), tuple[int, ...]()
     moving = {d.name for d in nest.dims if d.extent > 1}
     costs = {} if nest.reduces else arithmetic_cycles(nest)
     called = dict.fromkeys(dims & moving for dims, each in costs.items() if each >= CALL_CYCLES)
@@ -119,7 +119,7 @@ def _fastest_in_order(
             continue
         places = sorted(range(len(nest.dims)), key=lambda k: nest.dims[k].name not in dims)
         ordered = replace(nest, dims=tuple(nest.dims[k] for k in places))
-        found = _fastest_within_bounds(program, ordered, device, fused)
+        found = fastest(program, ordered, device, fused)
         if found.cycles < _WORTH_ORDER * best.cycles and _keeps_lines(found, dims):
             best, order = found, tuple(places)
     return best, order
@@ -134,19 +134,6 @@ def _keeps_lines(found: TileChoice, outside: Collection[str]) -> bool:
     lines = footprint(accesses, {**touched, **{d: found.unit(d) for d in outside}})
     whole = sum(a.elements * a.itemsize for a in accesses)
     return lines <= core.device.l1_bytes // 2 and whole <= core.device.l2_bytes
-
-
-def _fastest_within_bounds(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
-) -> TileChoice:
-    """As ``fastest``; without conditions of bounds, where these hold in most register tiles."""
-    if bounds := bounds_asked(nest, (nest.point,)):
-        inside = replace(nest, point=holding(nest, nest.point, bounds))
-        found = fastest(program, inside, device, fused)
-        widths = {d.name: found.unit(d.name) for d in nest.dims if not d.reduction}
-        if hold_mostly(nest, bounds, widths):
-            return found
-    return fastest(program, nest, device, fused)
 
 
 def panels_within(

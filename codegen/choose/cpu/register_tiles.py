@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
-from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
+from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core, Elsewhere
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, SORTED_APART, STREAMS
 from tcl.codegen.choose.cpu.footprints import (
     Level,
@@ -30,7 +30,9 @@ from tcl.codegen.choose.cpu.variants import (
 )
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.cut import bounds_asked, holding
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
@@ -141,9 +143,9 @@ def fastest(
     program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult = ALONE
 ) -> TileChoice:
     """The best way to work on a nest: with dot products, where the device has any, or through
-    lists of its points, where it has a condition, if that takes less. The last answers are kept:
-    who divides a nest into chunks asks what its loops are chosen by, and so do candidates of a
-    search."""
+    lists of its points, where it has a condition, if that takes less; without conditions of bounds,
+    where these hold in most register tiles. The last answers are kept: who divides a nest into
+    chunks asks what its loops are chosen by, and so do candidates of a search."""
     with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
         return searched(program, nest, device, fused)
     return searched.__wrapped__(program, nest, device, fused)
@@ -154,8 +156,40 @@ def searched(
     program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
 ) -> TileChoice:
     """As ``fastest``."""
-    plain = Core.read(program, nest, device, fused)
-    cores = [plain]
+    whole = replace(nest, dims=program.nest(nest.name).dims)
+    if bounds := bounds_asked(whole, (nest.point,)):
+        found = _fastest_within(program, nest, device, fused, bounds)
+        if found.core.held(found.lane, found.sizes):
+            return found
+    return _fastest_within(program, nest, device, fused, ())
+
+
+def _core(
+    program: ir.Program,
+    nest: ir.Nest,
+    device: CpuProfile,
+    fused: PerResult,
+    bounds: tuple[Bound, ...],
+) -> Core:
+    """A nest on one core where some bounds hold, which knows what it is elsewhere."""
+    every = Core.read(program, nest, device, fused)
+    if not bounds:
+        return every
+    inside = replace(nest, point=holding(nest, nest.point, bounds))
+    elsewhere = Elsewhere(program.nest(nest.name), bounds, every)
+    return replace(Core.read(program, inside, device, fused), elsewhere=elsewhere)
+
+
+def _fastest_within(
+    program: ir.Program,
+    nest: ir.Nest,
+    device: CpuProfile,
+    fused: PerResult,
+    bounds: tuple[Bound, ...],
+) -> TileChoice:
+    """As ``fastest``; in most register tiles these bounds have to hold, if there are any."""
+    plain = _core(program, nest, device, fused, bounds)
+    cores, asked, nest = [plain], nest, plain.nest
     for products in dot_products(program, nest, device) if fused.sums == 1 else ():
         core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
@@ -173,7 +207,7 @@ def searched(
     if compacted := found.core.compacted:
         core = _through_lists(program, nest, half, fused, compacted)
     else:
-        core = Core.read(program, nest, half, fused)
+        core = _core(program, asked, half, fused, bounds)
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.

@@ -143,7 +143,11 @@ def nest_cycles(
         if total + (left + least) * _ROUNDED > most:
             return math.inf
     total = sum(waits, total)
-    return total if total > most else with_refills(core, lane, sizes, total)
+    total = total if total > most else with_refills(core, lane, sizes, total)
+    if core.elsewhere is None or total > most:
+        return total
+    held = core.held(lane, sizes)
+    return held * total + (1.0 - held) * nest_cycles(core.elsewhere.core, lane, sizes)
 
 
 def _steps(core: Core, lane: str | None) -> int:

@@ -26,8 +26,8 @@ from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
 from tcl.codegen.passes.cpu.cut import (
     bounds_asked,
     guard_of_results,
-    hold_mostly,
     holding,
+    mostly_held,
     with_borders_apart,
     with_cuts,
 )
@@ -396,7 +396,7 @@ def _bounds_of_tiles(nest: ir.Nest, loops: Levels, points: Sequence[ir.Point]) -
     """The bounds that are asked for once in each register tile, as they mostly hold there."""
     bounds = bounds_asked(nest, points)
     widths = {x.fold.dim: x.fold.step for x in loops.outer}
-    return bounds if hold_mostly(nest, bounds, widths) else ()
+    return bounds if mostly_held(nest, bounds, widths) else ()
 
 
 @dataclass(frozen=True, slots=True)

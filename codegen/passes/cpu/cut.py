@@ -8,8 +8,7 @@ them, it is left out.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -89,23 +88,33 @@ def reached_share(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, i
     """The part of the register tiles that have points at which each of some bounds holds, about:
     loops end before the others. ``widths``: the points of a tile along dimensions of which it has
     more than one."""
+    return _share_of_tiles(nest, bounds, widths, wholly=False)
+
+
+def _share_of_tiles(
+    nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int], *, wholly: bool
+) -> float:
+    """The part of the register tiles at some point of which each bound holds, or ``wholly`` at all
+    of them."""
     named = sorted({name for index, _ in bounds for name, _ in index.terms})
-    if len(named) > len(_TILES_LOOKED_AT):
-        return 1.0
-    most = _TILES_LOOKED_AT[len(named) - 1]
+    counts = {n: -(-representative(nest.dim(n).extent) // max(1, widths.get(n, 1))) for n in named}
+    several = sum(count > 1 for count in counts.values())
+    if several > len(_TILES_LOOKED_AT):
+        return 0.0 if wholly else 1.0
+    most = _TILES_LOOKED_AT[max(1, several) - 1]
     held: np.ndarray = np.ones((1,) * len(named), bool)
     for index, bound in bounds:
-        least: np.ndarray = np.full((1,) * len(named), representative(index.constant))
+        reached: np.ndarray = np.full((1,) * len(named), representative(index.constant))
         for name, c in index.terms:
-            dim, width = nest.dim(name), widths.get(name, 1)
+            dim, width = nest.dim(name), max(1, widths.get(name, 1))
             first, last = representative(dim.first), representative(dim.first + dim.extent) - 1
-            count = -(-representative(dim.extent) // width)
+            count = counts[name]
             tried = min(count, most)
             begin = first + (2 * np.arange(tried) + 1) * count // (2 * tried) * width
-            ends = begin if c > 0 else np.minimum(begin + width - 1, last)
+            ends = begin if (c > 0) != wholly else np.minimum(begin + width - 1, last)
             shape = [-1 if each == name else 1 for each in named]
-            least = least + (c * ends).reshape(shape)
-        held = held & (least < representative(bound))
+            reached = reached + (c * ends).reshape(shape)
+        held = held & (reached < representative(bound))
     return float(held.mean()) if held.size else 1.0
 
 
@@ -130,35 +139,13 @@ def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]
     return bounds if all(n in names for index, _ in bounds for n, _ in index.terms) else ()
 
 
-def hold_mostly(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> bool:
-    """Whether all of some bounds hold at all points of most register tiles. ``widths``: the points
-    of a tile along dimensions of which it has not all."""
-    named = sorted({name for index, _ in bounds for name, _ in index.terms})
-    places = [list(_pieces(nest.dim(name), widths.get(name))) for name in named]
-    if math.prod(map(len, places)) > _SAMPLES**3:
-        return False
-    held = total = 0
-    for place in itertools.product(*places):
-        ends = dict(zip(named, place, strict=True))
-        total += 1
-        held += all(
-            representative(index.constant)
-            + sum(max(c * at for at in ends[n]) for n, c in index.terms)
-            < representative(bound)
-            for index, bound in bounds
-        )
-    return held > total * _MOSTLY
-
-
-def _pieces(dim: ir.Dim, width: int | None) -> Iterator[tuple[int, int]]:
-    """The first and the last point of some pieces of a dimension."""
-    first, extent = representative(dim.first), representative(dim.extent)
-    width = max(1, min(width or extent, extent))
-    count = -(-extent // width)
-    tried = min(count, _SAMPLES)
-    for k in range(tried):
-        begin = k * count // tried * width
-        yield first + begin, first + min(begin + width, extent) - 1
+def mostly_held(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> float:
+    """The part of the register tiles at all of whose points all of some bounds hold, about; 0 if it
+    is too small for loops of their own. ``widths``: the points of a tile along dimensions of which
+    it has not all."""
+    widths = {d.name: widths.get(d.name, representative(d.extent)) for d in nest.dims}
+    share = _share_of_tiles(nest, bounds, widths, wholly=True)
+    return share if share > _MOSTLY else 0.0
 
 
 def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point:
