@@ -688,14 +688,14 @@ def pooled(device: CpuProfile, by: int, value: str, op: str) -> NestOptions:
 @pytest.mark.parametrize("device", [WIDE, NARROW], ids=lambda d: d.name)
 def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: CpuProfile) -> None:
     lanes = device.vector_bits // 32
-    assert pooled(device, 2, "I / 9", "+").vectorize == (3, lanes), "divisions"
+    assert pooled(device, 2, "9 / I", "+").vectorize == (3, lanes), "divisions"
     assert pooled(device, 2, "I", "max").vectorize == (3, lanes), "NaN stays NaN"
     assert pooled(device, 3, "I", "max").vectorize == (3, lanes)
 
 
 @pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 3), (3, 3)])
 def test_steps_between_two_lanes_are_written_out_together(apart: int, written_out: int) -> None:
-    found = pooled(WIDE, apart, "I / 9", "+")
+    found = pooled(WIDE, apart, "9 / I", "+")
     assert found.vectorize is not None and found.vectorize[0] == 3
     assert (found.register or ())[5] == written_out
 
@@ -897,6 +897,21 @@ def test_where_rows_are_written_differs_between_machines(
     text = "float(M, N) A, float(M) X) -> (C) { C(m, n) = A(m, n) * X(m) }"
     shown = show(schedule(sized(text, (rows, 100), (rows,)), MappingOptions("mlp"), device))
     assert (("at a multiple of" in shown), ("past the caches" in shown)) == (peels, streams)
+
+
+@pytest.mark.parametrize(
+    ("value", "columns", "peels"),
+    [
+        ("A(m, n) * X(m)", 801, True),
+        ("A(m, n) * X(m)", 401, False),
+        ("A(m, (n + 1) % N)", 801, False),
+    ],
+)
+def test_long_rows_of_plain_work_begin_on_boundaries(value: str, columns: int, peels: bool) -> None:
+    """50 vectors in a row; to wrap takes longer than stores that lie in two lines."""
+    text = f"float(M, N) A, float(M) X) -> (C) {{ C(m, n) = {value} where m in 0:600, n in 0:N }}"
+    given = sized(text, (600, columns), (600,))
+    assert ("at a multiple of" in show(schedule(given, MappingOptions("mlp"), ZEN4))) == peels
 
 
 @DEVICES

@@ -214,9 +214,11 @@ def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> b
     position, lanes = chosen.vectorize or (-1, 1)
     if lanes == 1:
         return True
+    lane = nest.dims[position].name
     accesses = [access_of(program, nest, load) for load in operands(nest.point)]
-    steps = [(a.strides.get(nest.dims[position].name, 0), a.itemsize) for a in accesses]
-    return all(abs(stride) in (0, itemsize) for stride, itemsize in steps)
+    if any(a.scattered and lane in a.moving for a in accesses):
+        return False
+    return all(abs(a.strides.get(lane, 0)) in (0, a.itemsize) for a in accesses)
 
 
 def _transposes(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
