@@ -147,7 +147,7 @@ def _body(
     gathered: dict[ir.TensorRef, int] = {}
     if lane is not None:
         rest = [d for d in dims if d not in outside]
-        gathered = {} if lane.dim in rest else _gathered(geometry, parts, lane)
+        gathered = {} if lane.dim in rest else geometry.gathered(parts, lane)
         pairs = exchanged(geometry, loops, parts, dims)
         for ref, width in gathered.items():
             if pairs is not None:
@@ -329,21 +329,6 @@ def _in_place(
             record.accesses[read[ref]] = unsure
     for inner in children(value):
         _in_place(record, inner, place, outside, read)
-
-
-def _gathered(
-    geometry: Geometry, parts: Sequence[ir.Statement], lane: ir.Fold
-) -> dict[ir.TensorRef, int]:
-    """Elements that are written in vectors, and how many at once."""
-    found = {}
-    for statement in parts:
-        if isinstance(statement, ir.Store):
-            ref, layout = statement.ref, geometry.program.tensor(statement.ref.tensor).layout
-            if all(isinstance(s, ir.Affine) for s in ref.subscripts):
-                width = geometry.width(layout, layout.place(ref), [lane])
-                if width > 1:
-                    found[ref] = width
-    return found
 
 
 def _flat(parts: Iterable[ir.Statement]) -> Iterable[ir.Statement]:

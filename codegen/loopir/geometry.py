@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from tcl.codegen.loopir import ir
 from tcl.grammar.sizes.varying import (
@@ -65,6 +65,15 @@ class Geometry:
         return place.constant + sum(
             c * self.dims[name].first for name, c in place.terms if name in self.dims
         )
+
+    def gathered(self, parts: Iterable[ir.Statement], lane: ir.Fold) -> dict[ir.TensorRef, int]:
+        """Elements that statements write in vectors, and how many at once."""
+        found = {}
+        for ref in (s.ref for s in parts if isinstance(s, ir.Store)):
+            if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+                layout = self.program.tensor(ref.tensor).layout
+                found[ref] = self.width(layout, layout.place(ref), [lane])
+        return {ref: width for ref, width in found.items() if width > 1}
 
     def width(
         self,

@@ -20,7 +20,7 @@ from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import children, computed, walk
+from tcl.grammar.tree.traverse import computed, subscripts, walk
 
 Atom: TypeAlias = str | c.Expr
 
@@ -398,20 +398,5 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
 
 def _below(expr: c.Expr, analysis: Analysis, facts: Facts, *, evaluated: bool) -> Iterator[Access]:
     """Every subscript below ``expr``."""
-    match expr:
-        case c.Read(subscripts=subscripts):
-            for axis, subscript in enumerate(subscripts):
-                yield Access(expr, axis, analysis.linear(subscript), facts, evaluated)
-                yield from _below(subscript, analysis, facts, evaluated=evaluated)
-        case c.Select(condition=condition, then=then, otherwise=otherwise):
-            yield from _below(condition, analysis, facts, evaluated=evaluated)
-            for side, holds in ((then, True), (otherwise, False)):
-                inner = analysis.under(facts, condition, holds)
-                yield from _below(side, analysis, inner, evaluated=evaluated)
-        case c.Binary(op="&&" | "||" as op, left=left, right=right):
-            yield from _below(left, analysis, facts, evaluated=evaluated)
-            inner = analysis.under(facts, left, op == "&&")
-            yield from _below(right, analysis, inner, evaluated=evaluated)
-        case _:
-            for child in children(expr):
-                yield from _below(child, analysis, facts, evaluated=evaluated)
+    for read, axis, known in subscripts(expr, facts, analysis.under):
+        yield Access(read, axis, analysis.linear(read.subscripts[axis]), known, evaluated)

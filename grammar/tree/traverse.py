@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tcl.grammar.syntax import walk as nodes
 from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
+
+_Facts = TypeVar("_Facts")
 
 children: Callable[[c.Expr], tuple[c.Expr, ...]] = nodes.children
 walk: Callable[[c.Expr], Iterator[c.Expr]] = nodes.walk
@@ -32,6 +34,28 @@ def reads(statement: c.Statement) -> Iterator[c.Read]:
         for node in walk(expr):
             if isinstance(node, c.Read):
                 yield node
+
+
+def subscripts(
+    expr: c.Expr, known: _Facts, under: Callable[[_Facts, c.Expr, bool], _Facts]
+) -> Iterator[tuple[c.Read, int, _Facts]]:
+    """Every subscript below ``expr``, by its read and axis, and what is known where it stands:
+    ``under`` adds what follows from a condition that is true there, or false."""
+    match expr:
+        case c.Read():
+            for axis, subscript in enumerate(expr.subscripts):
+                yield expr, axis, known
+                yield from subscripts(subscript, known, under)
+        case c.Select(condition=condition, then=then, otherwise=otherwise):
+            yield from subscripts(condition, known, under)
+            for side, holds in ((then, True), (otherwise, False)):
+                yield from subscripts(side, under(known, condition, holds), under)
+        case c.Binary(op="&&" | "||" as op, left=left, right=right):
+            yield from subscripts(left, known, under)
+            yield from subscripts(right, under(known, left, op == "&&"), under)
+        case _:
+            for child in children(expr):
+                yield from subscripts(child, known, under)
 
 
 def is_index_arithmetic(expr: c.Expr, lets: Collection[str]) -> bool:

@@ -29,7 +29,7 @@ from tcl.grammar.syntax.printer import expr_text
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import no_size
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import children, computed
+from tcl.grammar.tree.traverse import children, computed, subscripts
 
 Box: TypeAlias = tuple[Range, ...]
 """The indices that a tensor has, dimension by dimension."""
@@ -304,21 +304,12 @@ class _FormulaInference:
 
     def _below(self, expr: c.Expr, facts: frozenset[Poly]) -> Iterator[_FormulaBound]:
         """The bounds by subscripts below ``expr``; ``facts``: forms that conditions bound below."""
-        match expr:
-            case c.Read(tensor=tensor, subscripts=subscripts):
-                for axis, subscript in enumerate(subscripts):
-                    yield from self._subscript(tensor, axis, subscript, facts)
-                    yield from self._below(subscript, facts)
-            case c.Select(condition=condition, then=then, otherwise=otherwise):
-                yield from self._below(condition, facts)
-                yield from self._below(then, facts | self._facts(condition, True))
-                yield from self._below(otherwise, facts | self._facts(condition, False))
-            case c.Binary(op="&&" | "||" as op, left=left, right=right):
-                yield from self._below(left, facts)
-                yield from self._below(right, facts | self._facts(left, op == "&&"))
-            case _:
-                for child in children(expr):
-                    yield from self._below(child, facts)
+
+        def under(known: frozenset[Poly], condition: c.Expr, holds: bool) -> frozenset[Poly]:
+            return known | self._facts(condition, holds)
+
+        for read, axis, known in subscripts(expr, facts, under):
+            yield from self._subscript(read.tensor, axis, read.subscripts[axis], known)
 
     def _subscript(
         self, tensor: str, axis: int, subscript: c.Expr, facts: frozenset[Poly]

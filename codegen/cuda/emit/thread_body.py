@@ -228,16 +228,9 @@ class _Body:
     def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:
         """Elements that are written in vectors: the registers that they are gathered in, and how
         many are written at once."""
-        memory, found = self.writer.memory, {}
-        for statement in self.body:
-            if isinstance(statement, ir.Store):
-                ref, layout = statement.ref, memory.layout(statement.ref)
-                if all(isinstance(s, ir.Affine) for s in ref.subscripts):
-                    width = self.geometry.width(layout, layout.place(ref), [lane])
-                    if width > 1:
-                        name = self.writer.names.new(f"{memory.name(ref.tensor)}_made")
-                        found[ref] = name, width
-        return found
+        name, new = self.writer.memory.name, self.writer.names.new
+        found = self.geometry.gathered(self.body, lane)
+        return {ref: (new(f"{name(ref.tensor)}_made"), width) for ref, width in found.items()}
 
     def _each(
         self,

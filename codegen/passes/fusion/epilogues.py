@@ -107,15 +107,17 @@ def ends(
     return (*steps, *last.values())
 
 
+def loops_over(nest: ir.Nest, dims: Sequence[ir.Dim]) -> list[tuple[object, ...]]:
+    """What a nest's loops over some dimensions are like, the same in nests whose dimensions have
+    other names."""
+    at = {d.name: k for k, d in enumerate(dims)}
+    folds = ((x.fold, x.kind) for x in nest.loops if x.fold.dim in at)
+    return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
+
+
 def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
     """Whether a nest has the loops that the other one has over its results."""
-
-    def shapes(one: ir.Nest) -> list[tuple[object, ...]]:
-        at = {d.name: k for k, d in enumerate(outputs(one))}
-        folds = ((x.fold, x.kind) for x in one.loops if x.fold.dim in at)
-        return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
-
-    return shapes(leader) == shapes(nest)
+    return loops_over(leader, outputs(leader)) == loops_over(nest, outputs(nest))
 
 
 def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:

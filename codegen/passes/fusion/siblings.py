@@ -22,6 +22,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
+from tcl.codegen.passes.fusion.epilogues import loops_over
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_equal
 from tcl.grammar.syntax.types import BOOL
@@ -245,13 +246,8 @@ def _known_everywhere(value: ir.Value) -> bool:
 
 def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
     """Whether both nests have the same loops, dimension for dimension, through all points."""
-
-    def shapes(nest: ir.Nest) -> list[tuple[object, ...]]:
-        at = {d.name: k for k, d in enumerate(nest.dims)}
-        folds = ((x.fold, x.kind) for x in nest.loops)
-        return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
-
-    return first.compacted is second.compacted is None and shapes(first) == shapes(second)
+    one, other = (loops_over(nest, nest.dims) for nest in (first, second))
+    return first.compacted is second.compacted is None and one == other
 
 
 def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
