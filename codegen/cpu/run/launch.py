@@ -12,22 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.codegen.cpu.abi import (
-    CLEAR,
-    ENTRY,
-    ERROR,
-    KERNEL,
-    LINE,
-    POOL,
-    STOP,
-    TEAM,
-    TENSORS,
-    THREADS,
-    WORDS,
-    apart,
-    movable,
-    team_bytes,
-)
+from tcl.codegen.cpu import abi
 from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, LoadedCode
 from tcl.codegen.cpu.run.memory import empty
@@ -38,7 +23,7 @@ _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _NOTHING: _Array = np.empty(0, np.uint8)
 
-_RECORD = LINE // 8
+_RECORD = abi.LINE // 8
 """Words from one thread's error record to the next one's."""
 
 
@@ -61,14 +46,15 @@ class Frame:
         """How many threads have copies of their own of each scratch array; 0 if they share it."""
         self._scratch = [_NOTHING] * len(kernel.scratch)
         self._errors = (ctypes.c_int64 * (_RECORD * threads))()
-        size = team_bytes(kernel.regions)
-        team = (ctypes.c_char * (size + LINE))()
+        size = abi.team_bytes(kernel.regions)
+        team = (ctypes.c_char * (size + abi.LINE))()
         self._team = team
-        record = (ctypes.c_uint64 * WORDS)()
-        record[KERNEL], record[POOL] = kernel.entry, kernel.pool
-        record[TENSORS], record[ERROR] = ctypes.addressof(memory), ctypes.addressof(self._errors)
-        record[TEAM] = -(-ctypes.addressof(team) // LINE) * LINE
-        record[THREADS], record[CLEAR] = threads, size
+        record = (ctypes.c_uint64 * abi.WORDS)()
+        record[abi.KERNEL], record[abi.POOL] = kernel.entry, kernel.pool
+        record[abi.TENSORS] = ctypes.addressof(memory)
+        record[abi.ERROR] = ctypes.addressof(self._errors)
+        record[abi.TEAM] = -(-ctypes.addressof(team) // abi.LINE) * abi.LINE
+        record[abi.THREADS], record[abi.CLEAR] = threads, size
         self._call = record
         self.at = ctypes.addressof(record)
         """The address of the call's record."""
@@ -81,10 +67,10 @@ class Frame:
         place = self._free
         for position, size in enumerate(scratch):
             own = self._own[position]
-            needed = movable(own * apart(size) if own else size)
+            needed = abi.movable(own * abi.apart(size) if own else size)
             if needed > self._scratch[position].nbytes:
                 self._scratch[position] = array = empty((needed,), np.uint8)
-                self.pointers[place] = -(-address_of(array) // LINE) * LINE
+                self.pointers[place] = -(-address_of(array) // abi.LINE) * abi.LINE
             place += 1
         for size in sizes:
             self.pointers[place] = size
@@ -130,7 +116,7 @@ class Launcher:
         self.regions = code.regions
         self.threads = 1
         """That a call runs on, unless another call has the pool."""
-        self.entry = loaded.address(ENTRY)
+        self.entry = loaded.address(abi.ENTRY)
         self.pool = 0
         self.call = loaded.alone
         self.long: bool | None = None
@@ -257,8 +243,8 @@ than a thousandth of it."""
 
 def _stop(at: int) -> None:
     """Ask the call of this record to end."""
-    record = (ctypes.c_uint64 * WORDS).from_address(at)
-    ctypes.c_uint64.from_address(record[ERROR] + 8 * STOP).value = 1
+    record = (ctypes.c_uint64 * abi.WORDS).from_address(at)
+    ctypes.c_uint64.from_address(record[abi.ERROR] + 8 * abi.STOP).value = 1
 
 
 def _public(array: _Array) -> int:

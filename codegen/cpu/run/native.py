@@ -15,21 +15,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
-from tcl.codegen.cpu.abi import (
-    CLEAR,
-    ERROR,
-    KERNEL,
-    LINE,
-    POOL,
-    TEAM,
-    TENSORS,
-    THREADS,
-    WORDS,
-    apart,
-    movable,
-    spaced,
-    team_bytes,
-)
+from tcl.codegen.cpu import abi
 from tcl.codegen.cpu.object_code.load import LoadedCode
 from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.codegen.cpu.runtime.library import load
@@ -121,7 +107,7 @@ def _scratch(kernel: Launcher) -> dict[int, int]:
     sizes = enumerate(lengths(kernel.scratch))
     own = [private for _, _, private in kernel.scratch]
     return {
-        kernel.arguments + k: movable(kernel.threads * apart(size) if own[k] else size)
+        kernel.arguments + k: abi.movable(kernel.threads * abi.apart(size) if own[k] else size)
         for k, size in sizes
     }
 
@@ -135,24 +121,24 @@ def _describe(
     kernel: Launcher, code: LoadedCode, passed: Sequence[int], room: Mapping[int, int]
 ) -> tuple[object, ...]:
     """Fill the code's variable; what it points to has to be kept."""
-    errors = 8 * WORDS
-    team = errors + LINE * kernel.threads
-    tensors = team + team_bytes(kernel.regions)
+    errors = 8 * abi.WORDS
+    team = errors + abi.LINE * kernel.threads
+    tensors = team + abi.team_bytes(kernel.regions)
     sizes = kernel.arguments + len(kernel.scratch)
-    head = end = tensors + apart(8 * (sizes + len(kernel.sizes)))
+    head = end = tensors + abi.apart(8 * (sizes + len(kernel.sizes)))
     needed = {**_scratch(kernel), **room}
 
     image = (ctypes.c_uint64 * (head // 8))()
-    image[KERNEL], image[THREADS], image[POOL] = kernel.entry, kernel.threads, kernel.pool
-    image[TENSORS], image[ERROR], image[TEAM] = tensors, errors, team
-    image[CLEAR] = team_bytes(kernel.regions)
+    image[abi.KERNEL], image[abi.POOL] = kernel.entry, kernel.pool
+    image[abi.TENSORS], image[abi.ERROR], image[abi.TEAM] = tensors, errors, team
+    image[abi.THREADS], image[abi.CLEAR] = kernel.threads, abi.team_bytes(kernel.regions)
     for position, (k, size) in enumerate(needed.items()):
-        begin = spaced(end, position)
+        begin = abi.spaced(end, position)
         image[tensors // 8 + k] = begin
-        end = begin + apart(size)
+        end = begin + abi.apart(size)
     for k, size in enumerate(kernel.sizes, sizes):
         image[tensors // 8 + k] = size
-    moving = [TENSORS, ERROR, TEAM, *(tensors // 8 + k for k in needed)]
+    moving = [abi.TENSORS, abi.ERROR, abi.TEAM, *(tensors // 8 + k for k in needed)]
     moved = (ctypes.c_uint64 * len(moving))(*moving)
     places = (ctypes.c_uint64 * len(passed))(*passed)
 
