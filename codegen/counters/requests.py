@@ -12,55 +12,43 @@ import numpy as np
 
 from tcl.codegen.common.warps import SLAB, SLAB_TURN
 from tcl.codegen.counters.places import Linear, Place
-from tcl.codegen.devices.banks import (
-    NOWHERE,
-    WARP,
-    WORD,
-    Active,
-    Counts,
-    Offsets,
-    in_slabs,
-    matrix_wavefronts,
-    swizzled,
-    swizzling,
-    wavefronts,
-)
+from tcl.codegen.devices import banks
 from tcl.common.dataclass import dataclass
 
 SECTOR = 32
 """Bytes."""
 
 
-def sectors(offsets: Offsets, active: Active, size: int) -> Counts:
+def sectors(offsets: banks.Offsets, active: banks.Active, size: int) -> banks.Counts:
     """The sectors that each warp asks for, where each thread accesses ``size`` bytes, at most a
     sector: those that several threads ask for count once."""
     first = offsets // SECTOR
     last = (offsets + (size - 1)) // SECTOR
     both = first if (first == last).all() else np.concatenate((first, last), axis=1)
     there = active if both is first else np.concatenate((active, active), axis=1)
-    return _different(np.where(there, both, NOWHERE))
+    return _different(np.where(there, both, banks.NOWHERE))
 
 
 LINE = 128
 """Bytes that the first cache hands over at once."""
 
 
-def lines(offsets: Offsets, active: Active, size: int) -> Counts:
+def lines(offsets: banks.Offsets, active: banks.Active, size: int) -> banks.Counts:
     """The lines that the first cache hands over for each warp's request of ``size`` bytes a thread:
     as many threads go together as may ask for a whole line, so 8 where each asks for 16 bytes, even
     if all ask for the same (the counters of an H100: 4 wavefronts for such a request)."""
-    parts = max(1, size * WARP // LINE)
-    values = np.where(active, offsets // LINE, NOWHERE).reshape(len(offsets) * parts, -1)
-    summed: Counts = _different(values).reshape(len(offsets), parts).sum(axis=1)
+    parts = max(1, size * banks.WARP // LINE)
+    values = np.where(active, offsets // LINE, banks.NOWHERE).reshape(len(offsets) * parts, -1)
+    summed: banks.Counts = _different(values).reshape(len(offsets), parts).sum(axis=1)
     return summed
 
 
-def _different(values: Offsets) -> Counts:
+def _different(values: banks.Offsets) -> banks.Counts:
     """How many different values a row has, ``NOWHERE`` aside."""
     ordered = np.sort(values, axis=1)
-    new = ordered < NOWHERE
+    new = ordered < banks.NOWHERE
     new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    counted: Counts = new.sum(axis=1)
+    counted: banks.Counts = new.sum(axis=1)
     return counted
 
 
@@ -166,20 +154,20 @@ def traffic_of(access: Access) -> Traffic:
     it."""
     place, size = access.place, access.size
     requests = units = moved = handed = 0
-    modulus = SECTOR if access.kind.is_global else WORD
+    modulus = SECTOR if access.kind.is_global else banks.WORD
     if access.swizzle:
-        modulus = math.prod(swizzling(access.swizzle))
+        modulus = math.prod(banks.swizzling(access.swizzle))
     if access.slabs:
         modulus = SLAB_TURN // SLAB * access.swizzle
     for counts, offsets, active in place.classes(access.offset, modulus):
         if access.swizzle:
-            offsets = (in_slabs if access.slabs else swizzled)(offsets, access.swizzle)
+            offsets = (banks.in_slabs if access.slabs else banks.swizzled)(offsets, access.swizzle)
         if access.kind is Memory.MATRIX_READ:
-            each = matrix_wavefronts(offsets, active, access.matrices)
+            each = banks.matrix_wavefronts(offsets, active, access.matrices)
         elif access.kind.is_global:
             each = sectors(offsets, active, size)
         else:
-            each = wavefronts(offsets, active, size)
+            each = banks.wavefronts(offsets, active, size)
         if access.kind in (Memory.GLOBAL_READ, Memory.GLOBAL_COPY):
             handed += int((counts * lines(offsets, active, size)).sum())
         requests += int(counts.sum())

@@ -18,20 +18,7 @@ from typing import TypeAlias, assert_never
 from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave, PythonNames
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import BFLOAT16, BOOL, FLOAT64, INDEX, INT64, UINT64, Kind, ScalarType
-from tcl.grammar.tree.checked import (
-    Binary,
-    Call,
-    Cast,
-    Const,
-    Dimension,
-    Expr,
-    Index,
-    LetRef,
-    Read,
-    Select,
-    Size,
-    Unary,
-)
+from tcl.grammar.tree import checked as c
 
 
 def literal(value: int | float | bool, t: ScalarType) -> str:
@@ -137,9 +124,11 @@ class ExpressionCode:
     depth: int = 0
 
 
-_Emission: TypeAlias = Generator[tuple[Expr, bool], ExpressionCode, ExpressionCode]
+_Emission: TypeAlias = Generator[tuple[c.Expr, bool], ExpressionCode, ExpressionCode]
 """Yields a child and whether to emit it exactly, is sent its code, returns its own."""
-_Side: TypeAlias = Generator[tuple[Expr, bool], ExpressionCode, tuple[Block | None, ExpressionCode]]
+_Side: TypeAlias = Generator[
+    tuple[c.Expr, bool], ExpressionCode, tuple[Block | None, ExpressionCode]
+]
 
 
 class Emitter:
@@ -157,15 +146,15 @@ class Emitter:
         self.block: Block = []
         self.sites: list[CheckedSite] = []
 
-    def value(self, node: Expr) -> str:
+    def value(self, node: c.Expr) -> str:
         """Text of ``node`` computed in its type; its steps are appended to ``block``."""
         return self._emit_tree(node, exact=False).text
 
-    def exact(self, node: Expr) -> str:
+    def exact(self, node: c.Expr) -> str:
         """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
         return self._emit_tree(node, exact=True).text
 
-    def place(self, element: Read) -> str:
+    def place(self, element: c.Read) -> str:
         """Where in its array an element lies; the checks of that are appended to ``block``."""
         places = [
             self._checked_subscript(element, axis, s, self._emit_tree(s, exact=True))
@@ -173,7 +162,7 @@ class Emitter:
         ]
         return ", ".join(p.text for p in places)
 
-    def _emit_tree(self, node: Expr, exact: bool) -> ExpressionCode:
+    def _emit_tree(self, node: c.Expr, exact: bool) -> ExpressionCode:
         # An own stack instead of recursion: expressions may nest thousands deep.
         stack = [self._emit(node, exact)]
         result: ExpressionCode | None = None
@@ -197,30 +186,30 @@ class Emitter:
         self.block.append(AssignLine(name, text))
         return name
 
-    def _emit(self, node: Expr, exact: bool) -> _Emission:
+    def _emit(self, node: c.Expr, exact: bool) -> _Emission:
         if exact and not _stays_exact(node):
             code = yield node, False
             return code if node.type == UINT64 else _apply("int64({})", code)
         match node:
-            case Const(value, type_):
+            case c.Const(value, type_):
                 return ExpressionCode(str(int(value)) if exact else literal(value, type_))
-            case Index(name):
+            case c.Index(name):
                 index = self.names.index(name)
                 return ExpressionCode(index) if exact else ExpressionCode(f"int32({index})", 1)
-            case Size(name):
+            case c.Size(name):
                 return _size(self._sized.sizes[name], exact)
-            case Dimension(tensor, axis):
+            case c.Dimension(tensor, axis):
                 return _size(self._sized.shapes[tensor][axis], exact)
-            case LetRef(name):
+            case c.LetRef(name):
                 return ExpressionCode(self.names.exact_let(name) if exact else self.names.let(name))
-            case Read():
+            case c.Read():
                 return (yield from self._read(node))
-            case Unary(op, operand, type_):
+            case c.Unary(op, operand, type_):
                 code = yield operand, exact
                 if exact:
                     return _apply("(-{})", code)
                 return _apply("(not {})" if op == "!" else negation(type_), code)
-            case Binary(op):
+            case c.Binary(op):
                 if op in ("&&", "||"):
                     return (yield from self._lazy(node))
                 left = yield node.left, exact
@@ -228,17 +217,17 @@ class Emitter:
                 if op in _COMPARISONS:
                     return _apply("({} " + op + " {})", left, right)
                 return _apply(arithmetic(op, INT64 if exact else node.type), left, right)
-            case Select():
+            case c.Select():
                 return (yield from self._select(node, exact))
-            case Call():
+            case c.Call():
                 return (yield from self._call(node))
-            case Cast(operand, type_):
+            case c.Cast(operand, type_):
                 code = yield operand, exact
                 return code if exact else _apply(convert(operand.type, type_), code)
             case _:
                 assert_never(node)
 
-    def _side(self, node: Expr, exact: bool) -> _Side:
+    def _side(self, node: c.Expr, exact: bool) -> _Side:
         """Code of a side that runs on a condition, and the steps that go with it.
 
         A side that reads no tensor cannot go wrong and may always run: its steps go before the
@@ -252,7 +241,7 @@ class Emitter:
             return None, code
         return steps, code
 
-    def _lazy(self, node: Binary) -> _Emission:
+    def _lazy(self, node: c.Binary) -> _Emission:
         left = yield node.left, False
         both = node.op == "&&"
         steps, right = yield from self._side(node.right, False)
@@ -265,7 +254,7 @@ class Emitter:
         self.block.append(Branch(result, steps, []) if both else Branch(result, [], steps))
         return ExpressionCode(result)
 
-    def _select(self, node: Select, exact: bool) -> _Emission:
+    def _select(self, node: c.Select, exact: bool) -> _Emission:
         condition = yield node.condition, False
         then_steps, then = yield from self._side(node.then, exact)
         else_steps, otherwise = yield from self._side(node.otherwise, exact)
@@ -281,7 +270,7 @@ class Emitter:
         self.block.append(Branch(test, yes, no))
         return ExpressionCode(result)
 
-    def _call(self, node: Call) -> _Emission:
+    def _call(self, node: c.Call) -> _Emission:
         arguments: list[ExpressionCode] = []
         for argument in node.arguments:
             arguments.append((yield argument, False))
@@ -294,7 +283,7 @@ class Emitter:
         wide = places.replace("{}", "float64({})")
         return _apply(f"float32(b_{node.name}({wide}))", *arguments)
 
-    def _read(self, node: Read) -> _Emission:
+    def _read(self, node: c.Read) -> _Emission:
         self._reads += 1
         places: list[ExpressionCode] = []
         for axis, subscript in enumerate(node.subscripts):
@@ -305,7 +294,7 @@ class Emitter:
         return _apply(loaded(node.type), ExpressionCode(text, depth))
 
     def _checked_subscript(
-        self, node: Read, axis: int, subscript: Expr, code: ExpressionCode
+        self, node: c.Read, axis: int, subscript: c.Expr, code: ExpressionCode
     ) -> ExpressionCode:
         """Where in the array a subscript stands, after its check if it needs one."""
         first = self._sized.origins[node.tensor][axis]
@@ -356,15 +345,24 @@ def _outside(name: str, first: int, stop: int, unsigned: bool) -> str:
     return f"{name} < uint64({first}) or {above}" if first > 0 else above
 
 
-def _stays_exact(node: Expr) -> bool:
+def _stays_exact(node: c.Expr) -> bool:
     """Whether a subscript's node is computed in int64 whatever its type; other nodes are
     computed in their type and widened."""
     if node.type == UINT64 or node.type == BOOL:
         return False
     match node:
-        case Const() | Index() | Size() | Dimension() | LetRef() | Unary() | Binary() | Select():
+        case (
+            c.Const()
+            | c.Index()
+            | c.Size()
+            | c.Dimension()
+            | c.LetRef()
+            | c.Unary()
+            | c.Binary()
+            | c.Select()
+        ):
             return True
-        case Cast(operand, type_):
+        case c.Cast(operand, type_):
             narrow = operand.type
             if not narrow.is_integral or narrow == UINT64:
                 return False
@@ -372,7 +370,7 @@ def _stays_exact(node: Expr) -> bool:
                 return False
             (low, high), (least, most) = type_.limits, narrow.limits
             return low <= least and most <= high  # the cast keeps every value
-        case Read() | Call():
+        case c.Read() | c.Call():
             return False
         case _:
             assert_never(node)

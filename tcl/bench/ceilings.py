@@ -21,14 +21,7 @@ from typing import Any
 
 from tcl.api import compile as compile_def
 from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
-from tcl.codegen.cpu.emit.peaks import (
-    CHAINS,
-    STREAMS,
-    DotInstruction,
-    dots,
-    peak_loops,
-    products_loop,
-)
+from tcl.codegen.cpu.emit import peaks
 from tcl.codegen.cpu.object_code.compile import compile_object, new_session
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.cpu_profile import LINE
@@ -107,7 +100,7 @@ class Meter:
 
     def __init__(self, cores: Sequence[int], buffer: int = _BUFFER) -> None:
         self._cores = tuple(cores)
-        self._dots = dots(host_cpu())
+        self._dots = peaks.dots(host_cpu())
         self._functions = _compile(host_cpu(), self._dots)
         whole = 4096 * _READINGS
         part = buffer // len(cores) // whole * whole
@@ -135,7 +128,7 @@ class Meter:
             rate = self._rate(dot.name, dot.operations)
             products[dot.type] = max(rate, products.get(dot.type, 0.0))
         return Ceilings(
-            read=self._moved("read", STREAMS),
+            read=self._moved("read", peaks.STREAMS),
             copy=2 * self._moved("copy", 1),
             flops=self._rate("fma", 2 * host_cpu().vector_bits // 32),
             products=products,
@@ -145,7 +138,7 @@ class Meter:
         """Operations per second of a loop of instructions that do so many each."""
         times = self._times[name]
         least = min(self._run(name, times) for _ in range(_READINGS))
-        return operations * CHAINS * times * len(self._cores) / least
+        return operations * peaks.CHAINS * times * len(self._cores) / least
 
     def _moved(self, name: str, streams: int) -> float:
         """Bytes per second that are read in so many places side by side."""
@@ -183,7 +176,7 @@ def _work(
 
 
 def _compile(
-    device: CpuProfile, extra: Sequence[DotInstruction]
+    device: CpuProfile, extra: Sequence[peaks.DotInstruction]
 ) -> dict[str, Callable[..., float]]:
     import llvmlite.binding as llvm
 
@@ -191,8 +184,8 @@ def _compile(
     functions: dict[str, Callable[..., float]] = {}
     session = new_session(device)
     kernels = {
-        **peak_loops(device.vector_bits // 32),
-        **{dot.name: products_loop(dot) for dot in extra},
+        **peaks.peak_loops(device.vector_bits // 32),
+        **{dot.name: peaks.products_loop(dot) for dot in extra},
     }
     for name, text in kernels.items():
         builder = llvm.JITLibraryBuilder().add_object_img(compile_object(text, device))
@@ -299,19 +292,19 @@ def _reading(device: CpuProfile) -> tuple[int, float]:
     def rate(size: int) -> float:
         """Bytes per second."""
         passes = range(_PASSES + 1)  # the first one brings it there
-        return size / min([_seconds(read, buffer, size // STREAMS) for _ in passes][1:])
+        return size / min([_seconds(read, buffer, size // peaks.STREAMS) for _ in passes][1:])
 
     steps = round(_STEPS * math.log2(most / 2 / least))  # half of it, at most
     sizes = [int(least * 2 ** (k / _STEPS)) // 4096 * 4096 for k in range(steps + 1)]
     rates = [rate(size) for size in sizes]
     part = most // 2 // _PARTS // 4096 * 4096
     parts = [buffer[most // 2 + k * part :] for k in range(_PARTS)]  # which nobody has read
-    memory = part / min(_seconds(read, each, part // STREAMS) for each in parts)
+    memory = part / min(_seconds(read, each, part // peaks.STREAMS) for each in parts)
     border = 1 / ((1 - _MISSED) / max(rates) + _MISSED / memory)
     kept = max(size for size, found in zip(sizes, rates, strict=True) if found >= border)
     count = 1 << 14
     seconds = min(_seconds(functions["fma"], buffer, count) for _ in range(_READINGS))
-    cycles = count * CHAINS * OPERATION_CYCLES * (2 if device.halves_vectors else 1)
+    cycles = count * peaks.CHAINS * OPERATION_CYCLES * (2 if device.halves_vectors else 1)
     return kept, memory * seconds / cycles
 
 

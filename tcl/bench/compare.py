@@ -19,14 +19,7 @@ from tcl.bench.report import Report
 from tcl.bench.summary import geometric_mean
 from tcl.bench.task import OURS
 from tcl.common.number_format import plural
-from tcl.tuner.measure.paired import (
-    PRIOR,
-    WEIGHT,
-    PairedComparison,
-    middle,
-    over_sessions,
-    spread_of,
-)
+from tcl.tuner.measure import paired
 
 TOLERANCE = 0.03
 """How much longer a row may take."""
@@ -93,15 +86,16 @@ def compare(old: Report, new: Report, tolerance: float = TOLERANCE) -> Compariso
     logs = [_estimate(after[p], 0.0).mean - _estimate(before[p], 0.0).mean for p in peers]
     controls = len(logs) if len(logs) >= _FEW else 0
     machine = median(logs) if controls else 0.0
-    spread = spread_of(logs) if controls else 0.0
+    spread = paired.spread_of(logs) if controls else 0.0
     found = []
     for place in (p for p in both if p[3] in OURS):
         counts = [len(runs[place]) for runs in (before, after)]
         # What a row moves by between runs: a prior, and what the peers' rows do.
         own = spread / math.sqrt(sum(1 / n for n in counts))
-        variance = (WEIGHT * PRIOR**2 + controls * own**2) / (WEIGHT + controls)
+        weight = paired.WEIGHT
+        variance = (weight * paired.PRIOR**2 + controls * own**2) / (weight + controls)
         one, other = (_estimate(runs[place], math.sqrt(variance)) for runs in (before, after))
-        difference = PairedComparison(
+        difference = paired.PairedComparison(
             other.mean - one.mean - machine, math.hypot(one.error, other.error)
         )
         found.append((place, one.ratio, other.ratio, difference))
@@ -124,7 +118,7 @@ def compare(old: Report, new: Report, tolerance: float = TOLERANCE) -> Compariso
 
 
 def _change(
-    place: Place, times: Sequence[float], d: PairedComparison, sure: bool, tolerance: float
+    place: Place, times: Sequence[float], d: paired.PairedComparison, sure: bool, tolerance: float
 ) -> Change:
     far = _NORMAL.inv_cdf(1 - _LEVEL / 2) * d.error
     low, high = math.exp(d.mean - far), math.exp(d.mean + far)
@@ -147,11 +141,11 @@ def _runs(report: Report) -> dict[Place, list[tuple[float, ...]]]:
     return found
 
 
-def _estimate(runs: Sequence[Sequence[float]], prior: float) -> PairedComparison:
+def _estimate(runs: Sequence[Sequence[float]], prior: float) -> paired.PairedComparison:
     """The logarithm of the seconds, over runs."""
-    found = [middle([math.log(t) for t in samples]) for samples in runs]
+    found = [paired.middle([math.log(t) for t in samples]) for samples in runs]
     within = sum(error**2 for _, error in found) / len(found)
-    return over_sessions([mean for mean, _ in found], within, prior)
+    return paired.over_sessions([mean for mean, _ in found], within, prior)
 
 
 def _holm(probabilities: Sequence[float]) -> list[bool]:

@@ -10,18 +10,8 @@ from statistics import geometric_mean
 from typing import Generic, TypeAlias
 
 from tcl.common.number_format import plural, printable
+from tcl.tuner.measure import paired
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.paired import (
-    FEWEST,
-    SURE,
-    USUAL,
-    PairedComparison,
-    RaceRules,
-    Sessions,
-    Standing,
-    entering,
-    standing,
-)
 from tcl.tuner.measure.reliability import Doubts, scale, settled
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -48,7 +38,7 @@ class Finals(Generic[OptionsT]):
     options: OptionSpace[OptionsT]
     report: Callable[[Event[OptionsT]], object]
     doubts: Doubts
-    rules: RaceRules = USUAL
+    rules: paired.RaceRules = paired.USUAL
 
     def __post_init__(self) -> None:
         working = (c for c in self.ledger.history if c.time is not None)
@@ -79,7 +69,7 @@ class Finals(Generic[OptionsT]):
     ) -> bool:
         """Sessions with the first of the field as the incumbent; False if it failed."""
         incumbent, *open_ = field
-        sessions, found, began = Sessions(), None, time.monotonic()
+        sessions, found, began = paired.Sessions(), None, time.monotonic()
         for held in range(1, self.rules.most + 1):
             self.report(FinalsStarted(len(open_) + 1))
             found = self._session(sessions, race, incumbent, open_, going_on) or found
@@ -102,12 +92,12 @@ class Finals(Generic[OptionsT]):
 
     def _session(
         self,
-        sessions: Sessions,
+        sessions: paired.Sessions,
         race: Race[OptionsT],
         incumbent: str,
         challengers: Sequence[str],
         going_on: Callable[[], bool],
-    ) -> Standing | None:
+    ) -> paired.Standing | None:
         """What is known after one more session; None if that could not be held. Who fails in it is
         out; where a process ended, each challenger is tried alone, so that the one is out that
         ended it."""
@@ -133,7 +123,7 @@ class Finals(Generic[OptionsT]):
             pairs = [(geometric_mean(sessions.seconds(n)), self._compared[n]) for n in timed]
             for text in self.doubts.raced(scale(pairs)):
                 self.report(Note(text))
-        known = standing(sessions, timed, incumbent, self.rules.clearly)
+        known = paired.standing(sessions, timed, incumbent, self.rules.clearly)
         now = {n: self._decided_outcome(sessions, n, incumbent) for n in names if n not in failed}
         self._decide(known.order, now)
         return known
@@ -146,7 +136,7 @@ class Finals(Generic[OptionsT]):
         if not ranked:
             return []
         least = self._compared[ranked[0]]
-        limit = max(self.rules.near * least, self._compared[ranked[:FEWEST][-1]])
+        limit = max(self.rules.near * least, self._compared[ranked[: paired.FEWEST][-1]])
         near = [name for name in ranked if self._compared[name] <= limit]
         # What tells kernels apart is when each was timed.
         conditions = [self._known[name].outcome.conditions for name in near]
@@ -155,9 +145,9 @@ class Finals(Generic[OptionsT]):
         own = None if start is None else self.options.to_json(start.options)
         placements = len(self._known[ranked[0]].outcome.placements) or 1
         room = self.rules.room(least, placements)
-        return entering(own, zip(near, moments, strict=True), room)
+        return paired.entering(own, zip(near, moments, strict=True), room)
 
-    def _decided_outcome(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
+    def _decided_outcome(self, sessions: paired.Sessions, name: str, incumbent: str) -> Outcome:
         """A kernel's time as the decision has it: the incumbent's, times the ratio of both; its
         samples are those of the sessions."""
         own = sessions.seconds(incumbent)
@@ -167,7 +157,7 @@ class Finals(Generic[OptionsT]):
         message = f"{IN_FINALS}, in turns in {plural(sessions.count(name), 'session')}"
         if name != incumbent:
             whole = sessions.compare(name, incumbent)
-            error = whole.ratio * SURE * whole.error
+            error = whole.ratio * paired.SURE * whole.error
             message += f": {whole.ratio:.3f} ± {error:.3f} times as long as the starting point"
         return replace(
             self._known[name].outcome,
@@ -187,9 +177,9 @@ class Finals(Generic[OptionsT]):
         self.ledger.decide([self._raced[n] for n in order], self._raced[order[0]])
 
 
-def _unsure(likely: PairedComparison, sessions: int) -> str:
+def _unsure(likely: paired.PairedComparison, sessions: int) -> str:
     return printable(
         f"the starting point is the result: the fastest candidate takes {likely.ratio:.2f} ± "
-        f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not certain after "
-        f"{plural(sessions, 'session')}"
+        f"{likely.ratio * paired.SURE * likely.error:.2f} times as long, which is not certain "
+        f"after {plural(sessions, 'session')}"
     )

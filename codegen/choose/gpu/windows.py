@@ -15,16 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of, power_below
+from tcl.codegen.counters import prediction
 from tcl.codegen.counters.counts import registers_needed
-from tcl.codegen.counters.prediction import (
-    L2_BYTES,
-    SCHEDULERS,
-    WRITTEN_BYTES,
-    fma_cycles,
-    hidden,
-    in_turn,
-    scheduled,
-)
 from tcl.codegen.counters.requests import SECTOR
 from tcl.codegen.counters.walk import COPY, FILL, TURN
 from tcl.codegen.devices.banks import WARP
@@ -247,7 +239,7 @@ class Window:
         deep = max((made.register.get(k, 1) for k in self._rest), default=1)
         filled = box / WARP / self._size
         tile = max(made.tile.values(), default=1)
-        issued = fma_cycles(profile) * results * points + (factors + window) / 4
+        issued = prediction.fma_cycles(profile) * results * points + (factors + window) / 4
         issued += filled / warps * (1 + COPY) + (TURN + 2 * FILL) / tile
         shared = made.buffers * tile * box
         told = promised(threads, blocks, shared, profile)
@@ -256,15 +248,16 @@ class Window:
         fit = fitting(threads, registers, shared, profile).blocks
         there = max(1, min(fit, busiest)) * warps
         pipes = (
-            issued / SCHEDULERS * warps / scheduled(there),
-            ((factors / 2 + window) * warps + filled) / hidden(there),
-            box / L2_BYTES / hidden(there),
+            issued / prediction.SCHEDULERS * warps / prediction.scheduled(there),
+            ((factors / 2 + window) * warps + filled) / prediction.hidden(there),
+            box / prediction.L2_BYTES / prediction.hidden(there),
         )
         if not fit:
             return math.inf
-        written = results * threads * self._sectors(lane, each[lane]) * SECTOR / WRITTEN_BYTES
+        sectors = results * threads * self._sectors(lane, each[lane])
+        written = sectors * SECTOR / prediction.WRITTEN_BYTES
         work = max(pipes) * math.prod(map(shape.extent, self._rest))
-        return in_turn(busiest * work, busiest * written, busiest, min(fit, busiest))
+        return prediction.in_turn(busiest * work, busiest * written, busiest, min(fit, busiest))
 
     def _sectors(self, lane: int, width: int) -> float:
         """Sectors that are written for each result, where a thread has so many neighbours: each is
