@@ -69,3 +69,13 @@ def test_what_a_condition_guards_is_not_transposed() -> None:
     access = access_of(program, nest, operands(nest.point)[0])
     assert not access.transposed("s0.c", "s0.y", 16)
     assert replace(access, total=True).transposed("s0.c", "s0.y", 16)
+
+
+def test_filters_have_no_more_rows_than_pay() -> None:
+    device = known_cpus.find("Cascade Lake")
+    assert device is not None
+    text = """uint16(H, W) I, float(7) K) -> (A) {
+        A(i, x) +=! float(I(i + k, x)) * K(k) where i in 0:H - 6 }"""
+    program = lower(sized(text, (430, 321), (7,)))
+    found = fastest(program, program.nests[0], replace(device, threads=1))
+    assert (found.lane, found.sizes["s0.i"]) == ("s0.x", 4)
