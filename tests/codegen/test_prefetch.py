@@ -329,3 +329,13 @@ def test_asking_for_blocks_pays_where_few_lines_are_in_a_register_tile() -> None
     (nest,) = program.nests
     across = replace(chosen, register=(0, 0, 1, 7, 2))  # of 14 rows two elements each
     assert tiles_ahead(program, nest, across, AMD) == ()
+
+
+def test_what_a_chunk_has_made_is_not_asked_for() -> None:
+    """Nor if a nest made it that is fused with another one."""
+    text = """float(H, W) X, float(H, W) Y, float(W) G) -> (U, V, N) {
+        U(i, j) = 0.9 * X(i, j) + 0.1 * Y(i, j)
+        V(i, j) = U(i, j) * G(j)
+        N(i) +=! U(i, j) * V(i, j) }"""
+    found = distances(sized(text, (1885, 831), (1885, 831), (831,)))
+    assert found[0] and not any(found[2])

@@ -60,8 +60,9 @@ def prefetching(
     """Bytes ahead, per operand, of the nests that should prefetch. ``plan`` says which nests
     share chunks, and how large these are."""
     found: dict[str, dict[int, int]] = {}
-    for group in _chunk_sharing(program, plan):
-        written = {n.point.target.tensor for n in group}
+    for nests in _chunk_sharing(program, plan):
+        written = {n.point.target.tensor for n in nests}
+        group = [fused.leader for fused in fusion_groups(nests)]
         by_tensor: dict[str, list[StreamedRead]] = {}
         for nest in group:
             for read in streamed_reads(program, nest, device):
@@ -340,14 +341,14 @@ def _row_after_row(program: ir.Program, read: StreamedRead) -> bool:
 
 
 def _chunk_sharing(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
-    """The nests, those together that share chunks, but for those that are fused with another."""
+    """The nests, those together that share chunks."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
         if found and plan.get(nest.name, NestOptions()).fuse:
             found[-1].append(nest)
         else:
             found.append([nest])
-    return [[fused.leader for fused in fusion_groups(group)] for group in found]
+    return found
 
 
 def _next_chunk(
