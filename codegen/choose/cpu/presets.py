@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import zip_longest
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
@@ -12,6 +13,7 @@ from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import (
+    columns_ahead,
     not_by_itself,
     prefetching,
     rows_ahead,
@@ -89,6 +91,8 @@ class CpuPreset:
         )
         ahead = () if cut_wholly(nest) else self._ahead(program, nest, chosen, stream)
         ahead = selected_ahead(program, nest, ahead, chosen, self.device)
+        columns = columns_ahead(program, one, chosen, self.device)
+        ahead = tuple(max(pair) for pair in zip_longest(ahead, columns, fillvalue=0))
         peel = (stream or _wide_stores(program, one, chosen, self.device)) and (
             lines or _read_in_order(program, one, chosen)
         )

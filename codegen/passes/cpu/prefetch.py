@@ -48,8 +48,11 @@ class PrefetchOperands:
         nest = program.nest(self.nest)
         refuse("prefetch", self.nest, self._why_not_prefetched(program, nest))
         pairs = zip(operands(nest.point), self.ahead, strict=False)
+        panels = {c.source.ref: ir.Prefetch(c.panel, 0) for c in nest.staged}
         found = tuple(
-            _selected(program, nest, load.ref, ahead)
+            replace(panels[load.ref], ahead=ahead)
+            if load.ref in panels
+            else _selected(program, nest, load.ref, ahead)
             or ir.Prefetch(load.ref, ahead, ahead <= SOON and read_once(program, nest, load))
             for load, ahead in pairs
             if ahead
@@ -71,7 +74,9 @@ class PrefetchOperands:
             if lane is not None and any(lane.dim in dims_of(ref) for ref in by):
                 return f"{operand}: each lane has an element that data select"
             if load.ref in copied:
-                return f"{operand}: it is read from a copy"
+                if nest.mma or nest.dot_product is not None:
+                    return f"{operand}: it is read from a copy"
+                continue
             layout = program.tensor(load.ref.tensor).layout
             if lane is not None and layout.step(load.ref, lane.dim) not in (0, 1):
                 return f"{operand}: lanes along {lane.dim} are not adjacent in memory"
