@@ -259,7 +259,7 @@ def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_on
     batched = """
     def f(float(B, N, M) X, float(B, M, K) Y) -> (Z) { Z(b, n, k) +=! X(b, n, m) * Y(b, m, k) }
     """
-    assert distances(sized(batched, X=(500, 26, 72), Y=(500, 72, 26))) == [(2048, 2048)]
+    assert distances(sized(batched, X=(500, 20, 72), Y=(500, 72, 26))) == [(2048, 2048)]
 
 
 def test_the_default_leaves_it_to_processors_that_read_ahead_by_themselves() -> None:
