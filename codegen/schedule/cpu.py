@@ -197,7 +197,8 @@ class _Leaders:
             plan = self.nests[nest.name]
             if not plan.options.complete_on(self.trials.device.kind):
                 group = self.fused.get(nest.name, FusionGroup(nest))
-                chosen = self.preset.leading(self.program, nest, group.per_result)
+                before = {name: made for name, (_, made) in self.known.items() if made is not None}
+                chosen = self.preset.leading(self.program, nest, group.per_result, before)
                 plan = plan.or_else(self.preset.reason, chosen)
             self.known[nest.name] = self._possible(plan, nest)
         return self.known[nest.name]

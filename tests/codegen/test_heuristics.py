@@ -1013,6 +1013,18 @@ def test_short_rows_are_read_in_pieces_by_lanes_of_rows(places: int) -> None:
     assert (found.vectorize, found.register) == ((0, 16), (4, 4))
 
 
+@pytest.mark.parametrize("places", [10, 26, 45])
+def test_values_kept_by_lanes_of_rows_are_read_in_pieces(places: int) -> None:
+    """They lie in memory as the lanes do that compute them."""
+    text = """float(N, C) X) -> (Most, T, O) { Most(n) max=! X(n, c)
+        T(n) +=! exp(X(n, c) - Most(n))
+        O(n, c) = exp(X(n, c) - Most(n)) / T(n) }"""
+    program = lower(sized(text, (900, places)))
+    options = plan_cpu(program, MappingOptions("mlp"), CASCADE_LAKE).options
+    assert (options["s1"].vectorize, options["s2"].vectorize) == ((0, 16), (1, 16))
+    assert (options["s2"].register or ())[0] == 8
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_windows_are_written_out_in_chunks_of_threads(threads: int) -> None:
     """What one chunk reads takes as much of the memory's time as it is a part of the tensor."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PAGE, OperandAccess
 from tcl.codegen.choose.cpu.core_model import Core
@@ -23,11 +24,12 @@ from tcl.codegen.loopir.walk import indices, operands, replaced
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
-from tcl.codegen.passes.cpu.shared_values import computed_before
+from tcl.codegen.passes.cpu.shared_values import computed_before, same_dims, with_lanes_last
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import made_of, natural_level
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
+NOTHING: Mapping[str, ir.Nest] = MappingProxyType({})
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 _WORTH_ORDER = 0.95
@@ -46,12 +48,17 @@ longer than what is near saves. Half as many pay where no panel is copied for th
 
 
 def heuristic(
-    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult = ALONE
+    program: ir.Program,
+    nest: ir.Nest,
+    device: CpuProfile,
+    fused: PerResult = ALONE,
+    planned: Mapping[str, ir.Nest] = NOTHING,
 ) -> NestOptions:
-    """Choices for an untiled nest; they can always be applied."""
+    """Choices for an untiled nest; they can always be applied. ``planned``: nests before it in its
+    chunks, by name, with their loops."""
     if nest.sequential or nest.points == 0:
         return PLAIN
-    program, nest, asked = *_with_kept_values(program, nest), nest
+    program, nest, asked = *_with_kept_values(program, nest, planned), nest
     if fused.computed:  # epilogues read operands, too, and points next to each other the same ones
         (first, *others), point = fused.computed, nest.point
         lets = (*point.lets, replace(first, value=point.value), *others)
@@ -160,15 +167,19 @@ def _of_operands(nest: ir.Nest, priced: ir.Nest, levels: tuple[int, ...]) -> tup
     return tuple(known.get(load, -1) for load in operands(nest.point)) if levels else ()
 
 
-def _with_kept_values(program: ir.Program, nest: ir.Nest) -> tuple[ir.Program, ir.Nest]:
+def _with_kept_values(
+    program: ir.Program, nest: ir.Nest, planned: Mapping[str, ir.Nest]
+) -> tuple[ir.Program, ir.Nest]:
     """The nest as it reads what one before it in its chunks computes, and keeps for it: lanes share
     calls among more results elsewhere. What is an instruction takes as long as to read it."""
     tensors, point = list(program.tensors), nest.point
-    for k, value in enumerate(computed_before(program, program.nest(nest.name))):
+    for k, (value, maker) in enumerate(computed_before(program, program.nest(nest.name))):
         if not long_calls(value):
             continue
         named = {name for index in indices(value) for name, _ in index.terms}
-        dims = [d for d in nest.dims if d.name in named]
+        own = {its: name for name, its in same_dims(maker, program.nest(nest.name)).items()}
+        ordered = with_lanes_last(planned.get(maker.name, maker), maker.dims)
+        dims = [nest.dim(own[d.name]) for d in ordered if own.get(d.name) in named]
         layout = ir.contiguous(value.type, (d.extent for d in dims), (d.first for d in dims))
         tensors.append(ir.Tensor(f"{nest.name}.kept{k}", ir.Role.SCRATCH, layout))
         place = ir.TensorRef(tensors[-1].name, tuple(ir.Affine.variable(d.name) for d in dims))

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
+from tcl.codegen.choose.cpu.heuristics import NOTHING, heuristic, panels_within
 from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import (
@@ -66,8 +66,14 @@ class CpuPreset:
         """Why something was chosen."""
         return f"preset {self.name}"
 
-    def leading(self, program: ir.Program, nest: ir.Nest, fused: PerResult = ALONE) -> NestOptions:
-        """Choices for an untiled nest that has its chunks."""
+    def leading(
+        self,
+        program: ir.Program,
+        nest: ir.Nest,
+        fused: PerResult = ALONE,
+        planned: Mapping[str, ir.Nest] = NOTHING,
+    ) -> NestOptions:
+        """Choices for an untiled nest that has its chunks. ``planned``: as of ``heuristic``."""
         if nest.point.scatters:
             return PLAIN
         one = _one_chunk(nest) if nest.chunks else nest
@@ -77,7 +83,7 @@ class CpuPreset:
             chosen = _running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
-                program, one, self.device, fused
+                program, one, self.device, fused, planned
             )
         else:
             chosen = _pointwise(program, one, self.device)

@@ -7,7 +7,7 @@ room for one chunk, which is still in its cache when the next nest comes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -39,8 +39,9 @@ def with_shared_values(
     return shared
 
 
-def computed_before(program: ir.Program, nest: ir.Nest) -> Iterator[ir.Value]:
-    """The values of a nest that one before it in the same chunks computes as well, and may keep."""
+def computed_before(program: ir.Program, nest: ir.Nest) -> Iterator[tuple[ir.Value, ir.Nest]]:
+    """The values of a nest that one before it in the same chunks computes as well, and may keep,
+    each with that nest."""
     position = program.nests.index(nest)
     makers: list[ir.Nest] = []
     while program.nests[position].joined:
@@ -51,15 +52,16 @@ def computed_before(program: ir.Program, nest: ir.Nest) -> Iterator[ir.Value]:
         value = pending.pop()
         if not any(isinstance(v, ir.Call) for v in walk(value)):
             continue
-        if _may_be_shared(value) and any(_computes(m, nest, value) for m in makers):
-            yield value
+        maker = next((m for m in makers[::-1] if _computes(m, nest, value)), None)
+        if maker is not None and _may_be_shared(value):
+            yield value, maker
         else:
             pending += _direct_operands(value)
 
 
 def _computes(maker: ir.Nest, user: ir.Nest, value: ir.Value) -> bool:
     """Whether a nest computes a value of a later one at each of its points."""
-    names = _same_dims(maker, user)
+    names = same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
         return False
     computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
@@ -86,7 +88,7 @@ def _share(
         return False  # it is not at all of its points
     if not _computes(maker, user, value):
         return False
-    names = _same_dims(maker, user)
+    names = same_dims(maker, user)
     wanted = renamed(value, names)
     changed = set[str]().union(*(u.written for u in shared.groups[earlier:later]))
     if changed.intersection(v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)):
@@ -172,7 +174,7 @@ def _always(value: ir.Value) -> list[ir.Value]:
     return found
 
 
-def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
+def same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
     """Dimensions of ``user`` → those of ``maker`` that have the same values in a chunk."""
     names = {b.dim: a.dim for a, b in zip(maker.chunks, user.chunks, strict=True)}
     divided = set(names) | set(names.values())
@@ -183,6 +185,13 @@ def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
             if same and apart and provably_equal(own.extent, dim.extent):
                 names[dim.name] = own.name
     return names
+
+
+def with_lanes_last(maker: ir.Nest, dims: Iterable[ir.Dim]) -> list[ir.Dim]:
+    """Dimensions of ``maker``, of which it keeps values, in the order in which these lie in memory:
+    its vectors lie in one piece."""
+    lane = maker.lane.dim if maker.lane is not None else None
+    return sorted(dims, key=lambda d: d.name == lane)
 
 
 def _index(dim: str) -> str:
@@ -210,9 +219,8 @@ def _place_in_chunk(
     }:
         return None
     steps = {f.dim: f for f in nest.chunks}
-    lane = next((x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
     subscripts, extents = [], []
-    for dim in sorted(nest.dims, key=lambda d: d.name == lane):  # vectors lie in one piece
+    for dim in with_lanes_last(nest, nest.dims):
         if dim.name not in names:
             continue
         index = ir.Affine.variable(dim.name) + ir.Affine((), -dim.first)
