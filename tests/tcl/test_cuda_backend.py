@@ -28,11 +28,11 @@ from tcl.backends.cuda_backend import (
 )
 from tcl.backends.cuda_harness import Bound, CudaBench, Device, DeviceArray, DeviceGuarded
 from tcl.backends.targets import CpuTarget, check_emulated, target
-from tcl.cli.grid import Wishes, tune_grid
+from tcl.cli.grid import tune_grid
 from tcl.cli.grid_file import read_grid
 from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
-from tcl.cli.tuned import TuneSession
+from tcl.cli.tuned import TuneSession, Wishes
 from tcl.codegen.common.envelope import seal, unseal
 from tcl.codegen.cuda.emit.module import CudaModule, Launch
 from tcl.codegen.cuda.emulator import why_not
