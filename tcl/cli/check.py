@@ -98,6 +98,9 @@ def _checked(
             if sizes is not None:
                 sized = size_finding(definition, parse_sizes(sizes, definition))
                 lines += output_lines(sized)
+            else:  # its comments' sizes are meant to be possible
+                for values in named_sizes(definition):
+                    size_finding(definition, values)
             listed.append(_data(definition, sized))
     except TclError as error:
         report(str(error))

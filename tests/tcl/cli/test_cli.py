@@ -202,6 +202,17 @@ def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_pa
     assert (done.returncode, done.stderr) == (code, f"{severity}: {sentence}")
 
 
+def test_sizes_of_a_comment_that_the_def_refuses_are_told(mm: Path, tmp_path: Path) -> None:
+    mm.write_text(
+        """# sizes a: N=10
+        def f(float(N, 16) P, float(32) X) -> (O) { O(n) +=! P(n, k) * X(k) }"""
+    )
+    done = here("check", mm, cache=tmp_path)
+    assert done.returncode == 1
+    assert "error: the index 'k' runs over dimension 1 of 'P'" in done.stderr
+    assert done.stderr == here("check", mm, "-s", "a", cache=tmp_path).stderr
+
+
 @pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize(
     ("comment", "sentence"),
