@@ -20,6 +20,20 @@ def parts(condition: ir.Value) -> Iterator[ir.Value]:
         yield condition
 
 
+def all_of(conditions: Iterable[ir.Value]) -> ir.Value | None:
+    """What holds where all of these do; None if there are none."""
+    found: ir.Value | None = None
+    for each in conditions:
+        found = each if found is None else ir.Binary("&&", found, each, BOOL)
+    return found
+
+
+def of_indices_and_data(condition: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
+    """The part of a condition that compares indices, and the one that data decide."""
+    known = [(part, bounds_of(part) is not None) for part in parts(condition)]
+    return all_of(p for p, by in known if by), all_of(p for p, by in known if not by)
+
+
 def bounds_within(conditions: Iterable[ir.Value]) -> tuple[Bound, ...]:
     """The bounds that hold where all of some conditions do."""
     return tuple(bound for each in conditions for bound in bounds_of(each) or ())
@@ -27,12 +41,12 @@ def bounds_within(conditions: Iterable[ir.Value]) -> tuple[Bound, ...]:
 
 def besides(condition: ir.Value, known: Container[Bound]) -> ir.Value | None:
     """What is left of a condition where some bounds hold; None if nothing is."""
-    left: ir.Value | None = None
-    for part in parts(condition):
+
+    def holds(part: ir.Value) -> bool:
         bounds = bounds_of(part)
-        if bounds is None or not all(bound in known for bound in bounds):
-            left = part if left is None else ir.Binary("&&", left, part, BOOL)
-    return left
+        return bounds is not None and all(bound in known for bound in bounds)
+
+    return all_of(part for part in parts(condition) if not holds(part))
 
 
 def bounds_of(condition: ir.Value) -> list[Bound] | None:

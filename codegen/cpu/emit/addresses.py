@@ -269,6 +269,10 @@ class Addresses:
         layout = self.program.tensor(tensor).layout
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
+        alone = mask is not None and scope.lanes == 1
+        if mask is not None and alone and extent != 0 and not isinstance(extent, Size):
+            # By two branches, LLVM would look first whether it is inside: as random as the mask.
+            value, mask = b.unforeseen(mask, value, number(first)), None
         site = len(self.sites)
         self.sites.append(Site(tensor, axis, first, extent, unsigned))
         relative = b.binary("sub", value, number(first))
@@ -297,7 +301,7 @@ class Addresses:
             b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
             slot = None if row is None else row.copy(b, b.select(inside, value, number(first)))
             b.branch(after)
-        if mask is not None and scope.lanes == 1:  # where it is switched off, nobody looks at it
+        if alone:  # where the mask switches it off, nobody looks at it
             return b.known.remember(name, b.phi([(value, before), (number(first), record)]))
         if row is not None and slot is not None:
             first_ = b.phi([(row.first, before), (slot, record)])

@@ -36,7 +36,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import besides
+from tcl.codegen.loopir.conditions import besides, of_indices_and_data
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import common_guard, guard, terms
 from tcl.codegen.loopir.terms import product as product_of
@@ -285,13 +285,23 @@ class Statements:
         if condition is None:
             counted()
             return
-        chosen = b.settled(self.values.value(condition, scope))
-        if chosen.lanes > 1:
+        # What indices decide is foreseen: a branch leaves out the updates that do not count.
+        indices, data = of_indices_and_data(condition) if free else (condition, None)
+
+        def chosen() -> None:
+            where = None if data is None else b.settled(self.values.value(data, scope))
+            if where is None or where.text == "true":
+                counted()
+            elif where.text != "false":
+                counted(where)
+
+        if indices is None:
+            chosen()
+            return
+        there = self.values.value(indices, scope)
+        if there.lanes > 1:
             raise ir.IRError("whether lanes of a scatter count differs between them")
-        if free and chosen.text not in ("true", "false"):
-            counted(chosen)
-        else:
-            self._where(chosen, counted)
+        self._where(there, chosen)
 
     def _changed(self, op: str, made: Val, type_: ScalarType, old: Val) -> Val:
         return arithmetic(self.b, op, old, made, type_)

@@ -110,6 +110,21 @@ def test_an_update_that_may_be_made_in_vain_needs_no_branch(value: str) -> None:
         run(wrong, *inputs)
 
 
+def test_what_indices_decide_of_an_update_is_a_branch() -> None:
+    """It is foreseen, and leaves out what does not count; what data decide is none."""
+    x = np.random.default_rng(1).random(150, np.float32)
+    text = """def f(float(N) X) -> (int32(30) H) {
+        H(int32(30 * fabs(X(i) - X(j)))) +=! i < j && X(j) < 0.5 ? 1 : 0 }"""
+    kernel, _ = _branches(text, x)
+    assert "unpredictable" in kernel
+    (made,) = run(text, x)
+    i, j = np.triu_indices(len(x), 1)
+    place = (np.float32(30) * np.abs(x[i] - x[j]))[x[j] < 0.5].astype(np.int32)
+    assert np.array_equal(made, np.bincount(place, minlength=30))
+    with pytest.raises(IndexError, match="tensor H, which has indices 0 to 9"):
+        run(text.replace("int32(30) H", "int32(10) H"), x)
+
+
 @pytest.mark.parametrize(("limit", "asked"), [(89, False), (88, True), (0, False), (1, True)])
 def test_conditions_of_places_in_loops_are_decided_by_the_ends_of_these(
     limit: int, asked: bool
