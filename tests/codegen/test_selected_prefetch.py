@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,9 +117,9 @@ def test_results_are_those_of_the_reference(seed: int) -> None:
     np.testing.assert_allclose(found, right, rtol=1e-5)
 
 
-def distance(text: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+def distance(text: str, device: CpuProfile = DEVICE, **shapes: tuple[int, ...]) -> tuple[int, ...]:
     """What the default asks for."""
-    (chosen,) = plan_cpu(lower(sized(text, **shapes)), MLP, DEVICE).options.values()
+    (chosen,) = plan_cpu(lower(sized(text, **shapes)), MLP, device).options.values()
     return chosen.prefetch or ()
 
 
@@ -129,11 +130,21 @@ def test_the_default_asks_for_rows_that_the_last_cache_does_not_keep() -> None:
     (long,) = distance(BAG, T=(100_000, 1024), I=(128, 50))
     assert long in (4 * 4, 8 * 4, 16 * 4)
     # The table is small; there is no later row.
-    assert distance(BAG, T=(20_000, 64), I=(128, 50)) == ()
+    assert distance(BAG, T=(8_000, 64), I=(128, 50)) == ()
     assert distance(BAG, T=(100_000, 64), I=(2, 5)) == ()
     # Subscripts are read across rows.
     across = BAG.replace("I(b, l)", "I(l, b)")
     assert distance(across, T=(100_000, 64), I=(50, 128)) == ()
+
+
+def test_the_default_asks_the_last_cache_for_rows_of_some_lines() -> None:
+    """Not for short ones, nor where it reads ahead itself."""
+    amd = replace(DEVICE, name="znver4", features=f"{DEVICE.features},+sse4a")
+    assert amd.reads_ahead and not DEVICE.reads_ahead
+    assert distance(BAG, T=(20_000, 64), I=(128, 50)) == (16 * 4,)
+    assert distance(BAG, amd, T=(20_000, 64), I=(128, 50)) == ()
+    assert distance(BAG, T=(80_000, 16), I=(128, 50)) == ()
+    assert distance(BAG, T=(2_000, 640), I=(128, 50)) == ()
 
 
 def test_the_tuner_tries_distances_of_subscripts() -> None:
