@@ -241,22 +241,22 @@ def _streams(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[_St
 
 def least_memory_cycles(core: Core) -> float:
     """Cycles that memory takes at least, if caches do not keep the tensors of the nest."""
-    whole, touched = _bytes(core)
+    whole, touched = _whole_and_touched(core)
     return touched / memory_rate(core.device) if whole > cached_bytes(core.device) else 0.0
 
 
 def least_far_cycles(core: Core) -> float:
     """Cycles in which what a nest reads and writes comes from behind the second cache at least, if
     that does not keep its tensors."""
-    whole, touched = _bytes(core)
+    whole, touched = _whole_and_touched(core)
     if whole <= 2 * core.device.l2_bytes:
         return 0.0
     return touched / Level.at(core.device, whole).rate(core.device)
 
 
-def _bytes(core: Core) -> tuple[int, int]:
-    """Of all tensors that the nest reads and writes, and of what it touches of them: a nest may be
-    one of many chunks."""
+def _whole_and_touched(core: Core) -> tuple[int, int]:
+    """Bytes of all tensors that the nest reads and writes, and of what it touches of them: a nest
+    may be one of many chunks."""
     whole, touched = dict[str, int](), dict[str, int]()
     for access in (*core.reads, core.target):
         of, whole[access.tensor] = access.tensor, access.whole

@@ -29,7 +29,7 @@ from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import made_of, natural_level
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 
-NOTHING: Mapping[str, ir.Nest] = MappingProxyType({})
+_NONE_PLANNED: Mapping[str, ir.Nest] = MappingProxyType({})
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 _WORTH_ORDER = 0.95
@@ -52,7 +52,7 @@ def heuristic(
     nest: ir.Nest,
     device: CpuProfile,
     fused: PerResult = ALONE,
-    planned: Mapping[str, ir.Nest] = NOTHING,
+    planned: Mapping[str, ir.Nest] = _NONE_PLANNED,
 ) -> NestOptions:
     """Choices for an untiled nest; they can always be applied. ``planned``: nests before it in its
     chunks, by name, with their loops."""

@@ -104,7 +104,7 @@ def rows_ahead(
         layout = program.tensor(read.ref.tensor).layout
         along = [nest.dim(d) for d in layout.in_order(read.ref)]
         whole = bool(along) and all(tile.turns(d) == 1 for d in along)
-        lines = math.prod(d.extent for d in along) * layout.itemsize >= LINE
+        lines = _row_bytes(nest, layout, read.ref) >= LINE
         copied = read.position < len(staged) and staged[read.position] >= 0
         if whole and lines and not copied and tile.rows(layout, read.ref) == 1:
             found[read.position] = _near(program, read)
@@ -116,11 +116,15 @@ def _near(program: ir.Program, read: StreamedRead) -> int:
     something else."""
     layout = program.tensor(read.ref.tensor).layout
     steps = {name: abs(step) for name, step in layout.place(read.ref).terms if step}
-    along = layout.in_order(read.ref)
-    row = math.prod(read.nest.dim(d).extent for d in along) * layout.itemsize
+    along, row = layout.in_order(read.ref), _row_bytes(read.nest, layout, read.ref)
     moving = [d.name for d in read.nest.dims if d.extent > 1 and steps.get(d.name)]
     apart = next((steps[d] for d in reversed(moving) if d not in along), row)
     return max(NEAR, -(-_ROWS // row) * apart) if row < min(apart, _ROWS) else NEAR
+
+
+def _row_bytes(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> int:
+    """Of what lies in order."""
+    return math.prod(nest.dim(d).extent for d in layout.in_order(ref)) * layout.itemsize
 
 
 def tiles_ahead(
@@ -274,14 +278,11 @@ def selected_ahead(
         if not moving or tile.lane in [d.name for d in moving]:
             continue
         subscripts = program.tensor(by[0].tensor).layout
-        lines = tile.lines(layout, load.ref)
-        along = [nest.dim(d) for d in layout.in_order(load.ref)]
-        row = math.prod(d.extent for d in along) * layout.itemsize
-        reduced = any(d.reduction for d in along)
-        alone = reduced or not _SELECTED_ROW <= row < NEAR
-        if layout.bytes <= cached_bytes(device) and alone:
+        reduced = any(nest.dim(d).reduction for d in layout.in_order(load.ref))
+        by_itself = reduced or not _SELECTED_ROW <= _row_bytes(nest, layout, load.ref) < NEAR
+        if layout.bytes <= cached_bytes(device) and by_itself:
             continue
-        rows = max(1, min(_SELECTED_ROWS, _SELECTED_LINES // lines))
+        rows = max(1, min(_SELECTED_ROWS, _SELECTED_LINES // tile.lines(layout, load.ref)))
         in_order = subscripts.step(by[0], moving[-1].name) == 1
         if in_order and math.prod(d.extent for d in moving) > rows:
             found[position] = rows * subscripts.itemsize

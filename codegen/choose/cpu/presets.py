@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
-from tcl.codegen.choose.cpu.heuristics import NOTHING, heuristic, panels_within
+from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import (
@@ -29,7 +29,7 @@ from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
-from tcl.codegen.passes.fusion.groups import ALONE, PerResult, fusion_groups
+from tcl.codegen.passes.fusion.groups import PerResult, fusion_groups
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
@@ -70,8 +70,8 @@ class CpuPreset:
         self,
         program: ir.Program,
         nest: ir.Nest,
-        fused: PerResult = ALONE,
-        planned: Mapping[str, ir.Nest] = NOTHING,
+        fused: PerResult,
+        planned: Mapping[str, ir.Nest],
     ) -> NestOptions:
         """Choices for an untiled nest that has its chunks. ``planned``: as of ``heuristic``."""
         if nest.point.scatters:

@@ -279,8 +279,9 @@ class Statements:
             for s in later:
                 self.statement(s, scope)
             made = self.values.value(value, scope)
-            change = partial(self._changed, op, made, value.type)
-            self.memory.update(update.ref, change, scope, where)
+            self.memory.update(
+                update.ref, lambda old: arithmetic(b, op, old, made, value.type), scope, where
+            )
 
         if condition is None:
             counted()
@@ -302,9 +303,6 @@ class Statements:
         if there.lanes > 1:
             raise ir.IRError("whether lanes of a scatter count differs between them")
         self._where(there, chosen)
-
-    def _changed(self, op: str, made: Val, type_: ScalarType, old: Val) -> Val:
-        return arithmetic(self.b, op, old, made, type_)
 
     def _free(self, ref: ir.TensorRef, value: ir.Value, lets: Sequence[ir.Let]) -> bool:
         """Whether what an update needs may be computed where it does not count, too."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import parts
+from tcl.codegen.loopir.conditions import all_of, parts
 from tcl.codegen.loopir.guards import zero_if
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import guard
@@ -128,10 +128,10 @@ def without_needless_condition(nest: ir.Nest) -> ir.Nest:
     def needless(limit: _Limit | None) -> bool:
         return zero_if(value, lambda load: limit in within.get(load.ref.tensor, ()))
 
-    left = [part for part in parts(condition) if not needless(_limit(part))]
-    if left:
+    left = all_of(part for part in parts(condition) if not needless(_limit(part)))
+    if left is not None:
         assert isinstance(point.value, ir.Select)  # as it has a condition
-        value = replace(point.value, condition=_all_of(left))
+        value = replace(point.value, condition=left)
     return replace(nest, point=replace(point, value=value))
 
 
@@ -269,9 +269,9 @@ class _Box:
                 conditions.append(_compare("<", at[k], high))
         ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
         value: ir.Value = ir.Load(ref, source.type, total=not conditions)
-        if conditions:
+        if (inside := all_of(conditions)) is not None:
             zero = ir.Const(False if source.type.is_bool else 0, source.type)
-            value = ir.Select(_all_of(conditions), value, zero, source.type)
+            value = ir.Select(inside, value, zero, source.type)
         places = tuple(ir.Affine.variable(dims[k].name) for k in target_order)
         target = ir.TensorRef(panel.name, places)
         point = ir.Point((), target, source.type, "=", False, value)
@@ -377,10 +377,6 @@ def _between_rows(panel: ir.Tensor | None) -> list[int]:
         return []
     pairs = zip(panel.layout.strides, panel.layout.extents, strict=True)
     return [step for step, extent in pairs if extent > 1][:-1]
-
-
-def _all_of(conditions: Sequence[ir.Value]) -> ir.Value:
-    return functools.reduce(lambda one, other: ir.Binary("&&", one, other, BOOL), conditions)
 
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
