@@ -43,7 +43,7 @@ from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import rebuild
+from tcl.grammar.tree.traverse import rebuild, rename
 
 _Array = npt.NDArray[Any]
 _Positions = npt.NDArray[np.int64]
@@ -121,6 +121,56 @@ def _in_type(
     )
 
 
+def _values_apart(sized: SizedDef, initial: Sequence[_Array]) -> tuple[SizedDef, list[_Array]]:
+    """The def with one more output for each value that a tensor has before a statement writes all
+    of its elements anew, and what all outputs are before the def: a sum and its logarithm are not
+    off by as much, though they have the same name."""
+    tensors, shapes, origins = dict(sized.checked.tensors), dict(sized.shapes), dict(sized.origins)
+    statements = list(sized.statements)
+    begun = {t.name: a for t, a in zip(sized.checked.outputs, initial, strict=True)}
+    uninitialised = set(sized.checked.uninitialised)
+    same_sizes = {name: name for name in sized.sizes}
+    for k, each in enumerate(sized.statements):
+        old = each.statement.target
+        if not _writes_anew(sized, k):
+            continue
+        new = "_" * max(map(len, tensors)) + old  # longer than all others
+        tensors[new] = replace(tensors[old], name=new)
+        begun[new], shapes[new], origins[new] = begun[old], shapes[old], origins[old]
+        if old in uninitialised:
+            uninitialised ^= {old, new}
+        names = {name: new if name == old else name for name in tensors}
+        statements[: k + 1] = [
+            replace(s, statement=rename(s.statement, names, same_sizes))
+            for s in statements[: k + 1]
+        ]
+        written = replace(statements[k].statement, target=old)
+        statements[k] = replace(statements[k], statement=written)
+    if len(begun) == len(initial):
+        return sized, [*initial]
+    checked = replace(
+        sized.checked,
+        outputs=tuple(tensors[name] for name in begun),
+        statements=tuple(s.statement for s in statements),
+        uninitialised=frozenset(uninitialised),
+    )
+    apart = replace(
+        sized, checked=checked, shapes=shapes, origins=origins, statements=tuple(statements)
+    )
+    return apart, [*begun.values()]
+
+
+def _writes_anew(sized: SizedDef, position: int) -> bool:
+    """Whether a statement writes all elements of a tensor that has been written before."""
+    each, earlier = sized.statements[position], sized.statements[:position]
+    statement = each.statement
+    if statement.place is not None or not (statement.op == "=" or statement.initialise):
+        return False
+    written = any(s.statement.target == statement.target for s in earlier)
+    extents = tuple(map(each.extent, statement.indices))
+    return written and extents == sized.shapes[statement.target]
+
+
 def _movable(sized: SizedDef) -> SizedDef:
     """The def in float64, with inputs more: a seed, which says how all that is rounded is moved
     (``numbers.nudged``), and for each output by how much it is moved when it is read."""
@@ -175,11 +225,15 @@ def roundings(
     computed whole, a sample counts. Computes the reference up to fourteen times, and a def with
     float64 twice more.
     """
-    outputs = sized.checked.outputs
     types = {t.type for t in sized.checked.tensors.values()} & {FLOAT32, FLOAT64}
-    unknown = (UNKNOWN,) * len(outputs)
+    count = len(sized.checked.outputs)
+    unknown = (UNKNOWN,) * count
     if not types:
         return unknown
+    sized, initial = _values_apart(sized, initial)
+    outputs = sized.checked.outputs
+    if len(outputs) > count:
+        rounded = None
     try:
         runs = _Runs(sized, inputs, initial, rounded)
         errors = runs.errors()
@@ -193,9 +247,9 @@ def roundings(
     except (TclError, IndexError, MemoryError):  # in float64 the data may lead elsewhere
         return unknown
     try:
-        return runs.roundings(errors)
+        return runs.roundings(errors)[:count]
     except (TclError, IndexError, MemoryError):
-        return tuple(map(Rounding, errors))
+        return tuple(map(Rounding, errors[:count]))
 
 
 class _Runs:

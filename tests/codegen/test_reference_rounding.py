@@ -389,3 +389,50 @@ def test_what_rounding_decides_about_many_elements_is_judged_as_all_else() -> No
     other = expected[0].copy()
     other[0, 0] -= 1
     assert mismatch("O", other, expected[0], 1, rounding) is not None
+
+
+def test_a_value_that_is_written_over_is_moved_by_its_own_error() -> None:
+    """A small sum in 200 is off by a part of itself that its logarithm shows; the logarithm's own
+    error, as an error of the sum, would be larger than the sum."""
+    draw = np.random.default_rng(0)
+    a = draw.normal(0, 1e-3, (2000, 201)).astype(np.float32)
+    b = draw.normal(0, 1e-3, 201).astype(np.float32)
+    source = """
+def f(float(M, K) A, float(K) B) -> (L) {
+    L(m) +=! A(m, k) * B(k)
+    L(m) = log(fmax(L(m), 1e-10))
+}
+"""
+    sized, zeros, (expected,) = run(source, a, b)
+    sums = np.zeros(2000, np.float32)
+    for k in reversed(range(201)):
+        sums += a[:, k] * b[k]
+    actual = np.log(np.maximum(sums, np.float32(1e-10)))
+    (found,) = roundings(sized, (a, b), zeros, [expected])
+    depth = accumulation_depths(sized)["L"]
+    assert mismatch("L", actual, expected, depth) is not None
+    assert mismatch("L", actual, expected, depth, found) is None
+    actual[np.argmax(expected)] *= 1.001
+    assert mismatch("L", actual, expected, depth, found) is not None
+
+
+def test_values_that_are_written_over_are_found_wherever_they_are() -> None:
+    draw = np.random.default_rng(1)
+    a = draw.normal(0, 1, (30, 20)).astype(np.float32)
+    source = """
+def f(float(M, N) A) -> (S, T) {
+    S(m) += A(m, n)
+    S(m) = exp(S(m))
+    T(m, n) = A(m, n) / S(m)
+    T(m, n) = T(m, n) * T(m, n) - S(m)
+    T(m, n) = sqrt(fabs(T(m, n)))
+}
+"""
+    sized = size(check(source)["f"], (a,))
+    begun = [np.ones(30, np.float32), np.zeros((30, 20), np.float32)]
+    expected = [each.copy() for each in begun]
+    compile_reference(sized)((a,), expected)
+    found = roundings(sized, (a,), begun, expected)
+    assert len(found) == 2
+    for rounding, values in zip(found, expected, strict=True):
+        assert 0 < rounding.error < 1e-4 * np.abs(values).max()
