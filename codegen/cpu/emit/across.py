@@ -9,7 +9,7 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.scope import At, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
-from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, picked, transposed
+from tcl.codegen.cpu.llvm.transpose import ROW, interleaved, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -98,15 +98,9 @@ class TransposedBlock:
         return min(lanes, 1 << (self.span - 1).bit_length(), row)
 
 
-_BETWEEN = 3
-"""Results that lie between two lanes, of which permutes make whole vectors."""
-
-
-def _permutes(b: Builder, layout: ir.Layout, lanes: int) -> bool:
-    """Whether one instruction takes any lanes of two whole registers. Where lanes are parts of more
-    than two, LLVM moves each of them on its own."""
-    whole = lanes * layout.itemsize == ROW and layout.itemsize >= 4
-    return whole and "avx512f" in b.features
+_BETWEEN = 3, 4
+"""Results between two lanes that are written with those of all lanes. (Of two, LLVM puts the stores
+of rows together.)"""
 
 
 @dataclass(slots=True)
@@ -171,18 +165,15 @@ class Across:
         if len(values) < there:
             return
         del self.waiting[key]
-        whole = provably_equal(block.step, _BETWEEN * itemsize) and block.active == value.lanes
-        if whole and there == _BETWEEN and _permutes(self.b, block.layout, value.lanes):
-            pointer = self.pointers.at(block.tensor, start)
-            for k in range(_BETWEEN):
-                own = range(k * value.lanes, (k + 1) * value.lanes)
-                row = picked(self.b, values, [(x % _BETWEEN, x // _BETWEEN) for x in own])
-                self._write(block, pointer, row, value.lanes)
-                pointer = self.pointers.advance(pointer, value.lanes * itemsize)
+        pointer = self.pointers.at(block.tensor, start)
+        in_order = provably_equal(block.step, there * itemsize) and block.active == value.lanes
+        if in_order and there == block.span in _BETWEEN:
+            for row in interleaved(self.b, values, itemsize):
+                self._write(block, pointer, row, row.lanes)
+                pointer = self.pointers.advance(pointer, row.lanes * itemsize)
             return
         values += [Val("poison", value.type, value.lanes)] * (size - there)
         columns = transposed(self.b, values, itemsize)
-        pointer = self.pointers.at(block.tensor, start)
         for lane in range(block.active):
             at = self.pointers.advance(pointer, lane * block.step)
             begin = lane // size * size

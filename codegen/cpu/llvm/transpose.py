@@ -60,7 +60,22 @@ def mixed(b: Builder, left: Val, right: Val, lanes: Sequence[int]) -> Val:
     return b.op(text, left.type, len(lanes))
 
 
-def picked(b: Builder, parts: Sequence[Val], places: Sequence[tuple[int, int]]) -> Val:
+def interleaved(b: Builder, parts: Sequence[Val], itemsize: int) -> list[Val]:
+    """The first lanes of three or four vectors, then their second ones, and so on. In registers one
+    after the other, where an instruction takes any lanes of two: stores that lie in two lines each
+    take up to 1.3 times as long from the last to the first, as LLVM writes longer vectors. Else in
+    one vector, of which it knows better shuffles (``st3`` on Arm)."""
+    lanes, count = parts[0].lanes, len(parts)
+    places = [(k, lane) for lane in range(lanes) for k in range(count)]
+    permutes = {1: "avx512vbmi", 2: "avx512bw"}.get(itemsize, "avx512f")
+    if lanes * itemsize == ROW and permutes in b.features:
+        return [_picked(b, parts, places[k : k + lanes]) for k in range(0, len(places), lanes)]
+    low = joined(b, parts[:2])
+    high = joined(b, [parts[2], parts[3] if count > 3 else Val("poison", low.type, lanes)])
+    return [mixed(b, low, high, [k * lanes + lane for k, lane in places])]
+
+
+def _picked(b: Builder, parts: Sequence[Val], places: Sequence[tuple[int, int]]) -> Val:
     """The vector of these lanes, each given by its part and its place there: all of two parts at
     once, and then those of one more after the other."""
     lanes = parts[0].lanes

@@ -19,7 +19,8 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.transpose import joined, transposed
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import host_cpu, narrowed
+from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 
@@ -252,3 +253,40 @@ def test_targets_are_read_as_they_are() -> None:
     options = MappingOptions().vectorize(8, 0).register(2, 16)
     (got,) = run(text, a, options=options)
     np.testing.assert_array_equal(got, 3 * a)
+
+
+@pytest.mark.parametrize("between", [3, 4])
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("narrow", [None, "x86-64-v3"])
+def test_results_between_lanes(name: str, between: int, narrow: str | None) -> None:
+    """As the channels of pixels, with lanes left over."""
+    device = narrowed(host_cpu(), narrow) if narrow else host_cpu()
+    a = numbers(name, between, 131)
+    text = f"def f({name}({between}, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
+    for lanes in (4, 16, 64):
+        options = MappingOptions().vectorize(lanes, 0).register(1, between)
+        (got,) = run(text, a, options=options, device=device)
+        np.testing.assert_array_equal(plain(got), plain(a.T), err_msg=f"{lanes} lanes")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "type_", "lanes", "stores"),
+    [
+        ("cascade lake", "uint8", 64, "<192 x i8>"),
+        ("cascade lake", "int16", 32, "<32 x i16>"),
+        ("zen 4", "uint8", 64, "<64 x i8>"),
+        ("zen 3", "float", 8, "<24 x float>"),
+        ("graviton3", "int16", 8, "<24 x i16>"),
+    ],
+)
+def test_results_between_lanes_are_written_in_whole_vectors(
+    cpu: str, type_: str, lanes: int, stores: str
+) -> None:
+    """One by one, where permutes take any lanes of two; else in one piece."""
+    device = find(cpu)
+    assert device is not None
+    text = f"def f({type_}(3, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
+    given = sized_of(text, np.zeros((3, 4 * lanes), np.int8))
+    options = MappingOptions("naive").vectorize(lanes, 0).register(1, 3)
+    made = emit_program(schedule(given, options, device), device).text
+    assert set(re.findall(r"store (<.+?>)", made)) == {stores}
