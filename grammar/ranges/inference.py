@@ -65,6 +65,8 @@ class _Sizes:
     origins: dict[str, tuple[int, ...]]
     where: dict[str, c.SizeBinding] = field(default_factory=dict)
     """Size symbol → the dimension that defined it."""
+    stops: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tensor whose shape was inferred → for each dimension the index after the last, in words."""
 
     def set_shape(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
         """Give a tensor its shape, and with it the size symbols of its dimensions."""
@@ -148,6 +150,8 @@ class _Inference:
         """Index → (first, stop)."""
         self.limits: dict[str, tuple[Limit, Limit]] = {}
         """Index → what gave its first value and its last, where no clause says them."""
+        self.stops: dict[str, str] = {}
+        """Index → the end of its range, as a def can say it for all sizes if there is a way."""
         self.accesses: list[Access] = []
 
     def infer_ranges(self) -> SizedStatement:
@@ -194,6 +198,8 @@ class _Inference:
                 f"make it empty in this case, end it at max({start}, {end})",
             )
         self._resolve(clause.index, first, stop)
+        if not any(isinstance(node, c.LetRef) for node in walk(clause.stop)):
+            self.stops[clause.index] = self.source.one_line(clause.stop.span)
 
     def _bound_of(self, clause: c.Range, expr: c.Expr) -> int:
         """The value of the start or the end of a range."""
@@ -273,10 +279,16 @@ class _Inference:
 
     def _bound(self, access: Access) -> _Bound:
         tensor, axis = access.read.tensor, access.axis
-        symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
         how: How = "read" if access.evaluated else "exists"
         limit = Limit(how, tensor, axis, access.read.span)
-        return _Bound(access.form, *self.sizes.box(tensor, axis), limit, symbol)
+        return self._within(access.form, limit)
+
+    def _within(self, form: Linear, limit: Limit) -> _Bound:
+        """That the dimension of a limit has all values of ``form``."""
+        tensor, axis, sizes = limit.tensor, limit.axis, self.sizes
+        named = sizes.checked.tensors[tensor].dims or sizes.stops.get(tensor)
+        symbol = None if named is None else named[axis]
+        return _Bound(form, *sizes.box(tensor, axis), limit, symbol)
 
     def _plain_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """An index that is a subscript by itself runs over that dimension, guarded or not."""
@@ -292,7 +304,7 @@ class _Inference:
                 if index is None:
                     continue
                 limit = Limit("written", target, axis, self.statement.span)
-                yield _Bound(Linear({index: 1}), *self.sizes.box(target, axis), limit, None)
+                yield self._within(Linear({index: 1}), limit)
 
     def _declared_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """Indices that the target's declared type bounds."""
@@ -326,6 +338,8 @@ class _Inference:
                 f"because {highest.dimension} is too small",
             )
         self.limits[index] = lowest.limit, highest.limit
+        if low <= high:
+            self.stops[index] = highest.last_text(index, high + 1)
         return low, largest(low, high + 1)
 
     def _access(self, bound: _Bound) -> str:
@@ -381,6 +395,10 @@ class _Inference:
         ]
         if not known:
             shape = tuple(stop - first for first, stop in box)
+            sizes.stops[statement.target] = tuple(
+                str(stop) if i is None else self._stop_text(i, stop)
+                for i, (_, stop) in zip(statement.axes, box, strict=True)
+            )
             if math.prod(shape) >= 2**62:
                 raise self._error_at(
                     statement.span, f"'{statement.target}' would have shape {shape}"
@@ -414,17 +432,9 @@ class _Inference:
 
     def _stop_text(self, index: str, stop: int) -> str:
         """The end of a range, as a def can say it for all sizes if there is a way."""
-        for clause in self.statement.ranges:
-            bound = any(isinstance(node, c.LetRef) for node in walk(clause.stop))
-            if clause.index == index and self.ranges[index][1] == stop and not bound:
-                return self.source.one_line(clause.stop.span)
-        if index in self.limits:
-            limit = self.limits[index][1]
-            dims = self.sizes.checked.tensors[limit.tensor].dims
-            size = None if dims is None else dims[limit.axis]
-            if isinstance(size, str) and "#" not in size and self.sizes.values[size] == stop:
-                return size
-        return str(stop)
+        if self.ranges[index][1] != stop:
+            return str(stop)
+        return self.stops.get(index, str(stop))
 
     def _whole(self, axis: int, declared: Sequence[int | None]) -> tuple[int, int]:
         """All indices of a dimension of the target, in which data say what is written."""
@@ -481,9 +491,19 @@ class _Bound:
         named = isinstance(self.symbol, str) and "#" not in self.symbol
         return str(self.symbol if named else self.stop)
 
+    def last_text(self, index: str, stop: int) -> str:
+        """``stop`` of an index that this bounds from above, in the same way."""
+        beyond = self.form.constant
+        if self.stop_text == str(self.stop) or self.form != Linear({index: 1}, beyond):
+            return str(stop)
+        if not beyond:
+            return self.stop_text
+        text = f"({self.stop_text})" if "?" in self.stop_text else self.stop_text
+        return f"{text} {'-' if beyond > 0 else '+'} {abs(beyond)}"
+
     @property
     def dimension(self) -> str:
-        if self.stop_text != str(self.stop):
+        if not self.first and self.stop_text != str(self.stop):
             return f"{self.stop_text} = {self.stop} of '{self.limit.tensor}'"
         has = _indices(self.first, self.stop)
         return f"dimension {self.limit.axis} of '{self.limit.tensor}' ({has})"

@@ -104,7 +104,10 @@ def _no_input(checked: CheckedDef, name: str) -> list[str]:
 
 
 def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:
-    """The sizes of the def's comments, those lines that say all of them."""
+    """The sizes of the def's comments, those lines that say all of them; of a def without size
+    symbols the only ones."""
+    if not checked.sizes:
+        return [{}]
     named = read_annotations(checked).sizes.values()
     return [each for each in named if set(checked.sizes) <= set(each)]
 

@@ -293,12 +293,18 @@ def test_ranges_that_an_error_asks_for_are_enough(statement: str) -> None:
 
 _TWO_SIZES = (
     ("O(i) = b(i) + «d(i)»", "over N = 6 of 'b' and over P = 4 of 'd'", "0:P"),
-    ("T, O | T(i) = d(i) O(i) = T(i) + «b(i)»", "0 of 'T' (indices 0 to 3) and over N = 6", "0:4"),
-    ("T, O | T(i) = d(i) O +=! b(i) * «T(i)»", "N = 6 of 'b' and over dimension 0 of 'T'", "0:4"),
+    ("T, O | T(i) = d(i) O(i) = T(i) + «b(i)»", "over P = 4 of 'T' and over N = 6", "0:P"),
+    ("T, O | T(i) = d(i) O +=! b(i) * «T(i)»", "N = 6 of 'b' and over P = 4 of 'T'", "0:P"),
     ("T, O | T(i) = b(i - 1) O(i) = b(i) + «T(i)»", "of 'T' (indices 1 to 6)", "1:N"),
-    ("T, O | T(i) = b(i) - b(i + 1) O(i) = T(i) + «d(i)»", "indices 0 to 4) and over P = 4", "0:P"),
-    ("O | O(i) = b(i) «O(i) += d(i)»", "over dimension 0 of 'O' (indices 0 to 5)", "0:P"),
-    ("T, O | T(i) = d(i) O(i) = 1 where exists T(i) + «b(i)»", "over N = 6 of 'b'", "0:4"),
+    (
+        "T, O | T(i) = b(i) - b(i + 1) O(i) = T(i) + «d(i)»",
+        "N - 1 = 5 of 'T' and over P = 4",
+        "0:P",
+    ),
+    ("T, O | T(i) = b(2 * i) O(i) = T(i) + «d(i)»", "of 'T' (indices 0 to 2)", "0:3"),
+    ("T, O | T(i) = 1 where i in 0:N / 2 O(i) = T(i) + «d(i)»", "N / 2 = 3 of 'T'", "0:N / 2"),
+    ("O | O(i) = b(i) «O(i) += d(i)»", "over N = 6 of 'O'", "0:P"),
+    ("T, O | T(i) = d(i) O(i) = 1 where exists T(i) + «b(i)»", "over N = 6 of 'b'", "0:P"),
 )
 
 
@@ -313,9 +319,10 @@ def test_one_index_has_one_size(body: str, fragment: str, allowed: str) -> None:
     assert fragment in problem.message
     remedy = f"where i in {allowed}"
     assert problem.message.endswith(remedy)
-    joined = body.replace(" where ", f" {remedy}, ") if " where " in body else f"{body} {remedy}"
-    low, high = (_SHAPES["d"][0] if e == "P" else _SHAPES["b"][0] if e == "N" else int(e)
-                 for e in allowed.split(":"))  # fmt: skip
+    clauses, exists = f"{remedy}, exists", " where exists"
+    joined = body.replace(exists, f" {clauses}") if exists in body else f"{body} {remedy}"
+    sizes = {"P": _SHAPES["d"][0], "N": _SHAPES["b"][0]}
+    low, high = (eval(e.replace("/", "//"), sizes) for e in allowed.split(":"))
     marks = str.maketrans("", "", "«»")
     assert _infer(joined.translate(marks)).statements[-1].ranges["i"] == (low, high)
 

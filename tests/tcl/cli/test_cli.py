@@ -213,6 +213,13 @@ def test_sizes_of_a_comment_that_the_def_refuses_are_told(mm: Path, tmp_path: Pa
     assert done.stderr == here("check", mm, "-s", "a", cache=tmp_path).stderr
 
 
+def test_a_def_without_size_symbols_is_checked_for_its_only_sizes(mm: Path, tmp_path: Path) -> None:
+    mm.write_text("def f(float(16) A, float(32) B) -> (C) { C(i) = A(i) + B(i) }")
+    done = here("check", mm, cache=tmp_path)
+    assert done.returncode == 1
+    assert "error: the index 'i' runs over dimension 0 of 'A'" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize(
     ("comment", "sentence"),
