@@ -24,8 +24,9 @@ from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.exchanged import APART, exchanged
 from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
-from tcl.codegen.loopir.guards import guarded
-from tcl.codegen.loopir.walk import children, values_in, walk
+from tcl.codegen.loopir.mma import Product
+from tcl.codegen.loopir.thread_body import ThreadBody
+from tcl.codegen.loopir.walk import children, in_block, statements, values_in, walk
 from tcl.common.dataclass import dataclass
 
 
@@ -82,46 +83,29 @@ _CONSTANTS = 2
 
 
 def record_thread_body(
-    record: Record, loops: Sequence[ir.Loop], body: ir.Statement, place: Place
+    record: Record, loops: Sequence[ir.Loop], statement: ir.Statement, place: Place
 ) -> None:
     if any(x.fold.level == "mma" for x in loops):
-        record_mma(record, loops, body, place)
+        record_mma(record, Product.of(record.geometry, loops, in_block(statement)), place)
         return
-    geometry = record.geometry
-    dims = guarded(geometry, body, loops, place.scope)
-    parts = body.body if isinstance(body, ir.Block) else (body,)
-    lane = loops[-1].fold if loops and loops[-1].kind is ir.Kind.VECTOR else None
-    if lane is None or lane.dim not in dims:
-        _body(record, geometry, loops, parts, dims, place, lane, partial=False)
+    body = ThreadBody.of(record.geometry, loops, statement, place.scope)
+    whole = body.whole_vectors()
+    if whole is None:
+        _body(record, body, place)
         return
-    dim = geometry.dims[lane.dim]
-    reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
-    partial = dim.extent % lane.count != 0
-    if not partial or reach >= dim.extent:
-        _body(record, geometry, loops, parts, dims, place, lane, partial=partial)
-        return
-    first = record.scopes.linear_index(ir.Affine.variable(lane.dim), place)
-    whole = Condition(first + Linear(reach), dim.first + dim.extent)
-    rest = tuple(d for d in dims if d != lane.dim)
-    there = geometry.all_there(lane.dim)
-    _body(record, there, loops, parts, rest, place.where(whole), lane, partial=False)
-    edge = place.where(whole.negated())
-    _body(record, geometry, loops, parts, dims, edge, lane, partial=True)
+    assert body.lane is not None
+    reach, there = whole
+    dim = record.geometry.dims[body.lane.dim]
+    first = record.scopes.linear_index(ir.Affine.variable(dim.name), place)
+    test = Condition(first + Linear(reach), dim.first + dim.extent)
+    _body(record, there, place.where(test))
+    _body(record, body, place.where(test.negated()))
 
 
-def _body(
-    record: Record,
-    geometry: Geometry,
-    loops: Sequence[ir.Loop],
-    parts: Sequence[ir.Statement],
-    dims: Collection[str],
-    place: Place,
-    lane: ir.Fold | None,
-    *,
-    partial: bool,
-) -> None:
+def _body(record: Record, body: ThreadBody, place: Place) -> None:
     """What is read, then the loops."""
     begin = len(record.work)
+    geometry, loops, parts, lane = body.geometry, body.loops, body.statements, body.lane
     found = fragments(geometry, loops, parts)
     for fragment in found:
         _read_fragment(record, fragment, place)
@@ -136,19 +120,16 @@ def _body(
         if x.load not in kept
     )
     record.read_words = max(record.read_words, math.ceil(sum(words)))
-    tested = _tested(record, [x.fold for x in loops if x.fold != lane], dims, place)
-    within = record.scopes.entered([x.fold for x in loops if x.fold != lane], place)
-    outside = [d for d in dims if lane is None or d != lane.dim]
-    if lane is not None and lane.dim in dims and not partial:
-        outside.append(lane.dim)
+    fixed = [x.fold for x in loops if x.fold != lane]
+    tested = _tested(record, fixed, body.guarded, place)
+    within = record.scopes.entered(fixed, place)
+    outside, inside_lanes = body.asked()
+    if lane is not None and lane.dim in outside:
         within = within.at({lane.name: Linear()})
     within = record.scopes.there(outside, within)
-    known = {f.load.ref for f in found}
-    gathered: dict[ir.TensorRef, int] = {}
+    gathered = body.gathered()
     if lane is not None:
-        rest = [d for d in dims if d not in outside]
-        gathered = {} if lane.dim in rest else geometry.gathered(parts, lane)
-        pairs = exchanged(geometry, loops, parts, dims)
+        pairs = exchanged(body)
         for ref, width in gathered.items():
             if pairs is not None:
                 _store_exchanged(record, pairs, loops, ref, place)
@@ -156,10 +137,10 @@ def _body(
             steps = ir.Fold(lane.dim, lane.level, width, lane.count // width)
             each = record.scopes.entered([steps], within, known=False)
             record.access(ref, each, place, width=width, write=True)
-        within = record.scopes.there(rest, record.scopes.entered([lane], within))
+        within = record.scopes.there(inside_lanes, record.scopes.entered([lane], within))
     read = len(record.work)
-    _count_points(record, geometry, loops, parts, within, place, known, gathered)
-    if not dims:
+    _count_points(record, body, within, place, {f.load.ref for f in found}, gathered)
+    if not body.guarded:
         return
     asked = any(f.guarded for f in found)  # which point it is, where it is read
     record.compute(place, {"integer": (1 if asked else _TEST) * tested})
@@ -239,9 +220,7 @@ def _read_fragment(record: Record, fragment: Fragment, place: Place) -> None:
 
 def _count_points(
     record: Record,
-    geometry: Geometry,
-    loops: Sequence[ir.Loop],
-    parts: Sequence[ir.Statement],
+    body: ThreadBody,
     place: Place,
     outside: Place,
     known: Collection[ir.TensorRef],
@@ -249,9 +228,10 @@ def _count_points(
 ) -> None:
     """The statements of one point. ``known``: what was read before; ``gathered``: what is
     written in vectors."""
-    depends = Dependence(geometry, [x.fold for x in loops], record.held)
+    depends = Dependence(body.geometry, [x.fold for x in body.loops], record.held)
     read = dict.fromkeys(known, -1)
-    for statement in _flat(parts):
+    flat = (s for part in body.statements for s in statements(part))
+    for statement in (s for s in flat if not isinstance(s, ir.Block)):
         for value in values_in(statement):
             _in_place(record, value, place, outside, read)
         match statement:
@@ -329,11 +309,3 @@ def _in_place(
             record.accesses[read[ref]] = unsure
     for inner in children(value):
         _in_place(record, inner, place, outside, read)
-
-
-def _flat(parts: Iterable[ir.Statement]) -> Iterable[ir.Statement]:
-    for s in parts:
-        if isinstance(s, ir.Block):
-            yield from _flat(s.body)
-        else:
-            yield s

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from tcl.codegen.common.warps import VECTOR, WARP
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import chain
+from tcl.codegen.loopir.walk import chain, in_block
 
 EXCHANGED = 64
 """Bytes that a thread hands others at once, at most, in memory of its own."""
@@ -21,7 +21,7 @@ def combined_of(statement: ir.Statement) -> list[tuple[str, ir.Combined]]:
     """What a statement combines: each with the accumulator that gets the result; empty for others.
     One statement combines values of the same folds."""
     _, inner = chain(statement)
-    parts = inner.body if isinstance(inner, ir.Block) else (inner,)
+    parts = in_block(inner)
     found = [
         (s.name, s.value)
         for s in parts

@@ -9,10 +9,8 @@ the second ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.geometry import Geometry
+from tcl.codegen.loopir.thread_body import ThreadBody
 from tcl.grammar.sizes.varying import provably_divides, provably_equal
 
 BYTES = 8
@@ -21,16 +19,12 @@ APART = 6
 """Elements from a thread's first ones to those that it stores, for odd threads."""
 
 
-def exchanged(
-    geometry: Geometry,
-    loops: Sequence[ir.Loop],
-    body: Sequence[ir.Statement],
-    guarded: Collection[str],
-) -> ir.Fold | None:
+def exchanged(body: ThreadBody) -> ir.Fold | None:
     """The registers along columns of which two are stored at once, if the results of these loops
     are exchanged."""
-    store = body[0] if len(body) == 1 else None
-    if guarded or not isinstance(store, ir.Store) or not loops:
+    geometry, loops = body.geometry, body.loops
+    store = body.statements[0] if len(body.statements) == 1 else None
+    if body.guarded or not isinstance(store, ir.Store) or not loops:
         return None
     lane, tensor = loops[-1].fold, geometry.program.tensor(store.ref.tensor)
     kept = [x.fold for x in loops if x.fold.dim == lane.dim and x.fold.level == "register"]

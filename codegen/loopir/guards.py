@@ -8,7 +8,7 @@ from typing import assert_never
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import hoistable
 from tcl.codegen.loopir.geometry import Geometry
-from tcl.codegen.loopir.walk import loads, values_in, walk
+from tcl.codegen.loopir.walk import in_block, loads, values_in, walk
 
 
 def guarded(
@@ -17,9 +17,8 @@ def guarded(
     """The dimensions with points that are not there, at which the statements inside of some
     unrolled loops and lanes must not do what they do: write, read what cannot be read before the
     loops, or add to a sum what is not zero. ``around``: the folds of loops around all of them."""
-    parts = body.body if isinstance(body, ir.Block) else (body,)
     found = set[str]()
-    for statement in parts:
+    for statement in in_block(body):
         found |= set(_touching(geometry, statement, loops))
         if isinstance(statement, ir.Accumulate):
             found |= set(_adding(geometry, statement, loops, around))

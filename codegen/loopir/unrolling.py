@@ -7,7 +7,7 @@ import math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import fragments, row_loop
 from tcl.codegen.loopir.geometry import Geometry
-from tcl.codegen.loopir.walk import branches, chain, inside, statements
+from tcl.codegen.loopir.walk import branches, chain, in_block, inside, statements
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
 
 UNROLLED = 1024
@@ -103,5 +103,5 @@ def by_rows(body: ir.Statement, geometry: Geometry) -> bool:
     loops = [x for x in loops if x.kind is not ir.Kind.THREAD]
     if not loops or any(x.kind is ir.Kind.SERIAL or x.fold.level == "mma" for x in loops):
         return False
-    parts = innermost.body if isinstance(innermost, ir.Block) else (innermost,)
+    parts = in_block(innermost)
     return row_loop(geometry, loops, parts, fragments(geometry, loops, parts)) is not None

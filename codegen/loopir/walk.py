@@ -198,6 +198,11 @@ def alone(block: ir.Block) -> bool:
     return all(isinstance(s, plain) for s in statements(block))
 
 
+def in_block(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+    """What a block consists of; any other statement is alone."""
+    return statement.body if isinstance(statement, ir.Block) else (statement,)
+
+
 def uniform(loop: ir.For) -> bool:
     """Whether the threads of a block run a loop together: their loops lie in it, and phases
     between which they may have to meet."""

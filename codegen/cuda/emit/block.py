@@ -24,7 +24,7 @@ from tcl.codegen.loopir.combining import (
     together,
     warps_apart,
 )
-from tcl.codegen.loopir.guards import guarded
+from tcl.codegen.loopir.thread_body import ThreadBody
 from tcl.codegen.loopir.unrolling import MANY, by_rows, written_out
 from tcl.codegen.loopir.walk import alone, chain, uniform
 from tcl.grammar.sizes.varying import Size
@@ -252,8 +252,7 @@ class BlockWriter:
                 with self.threads.serial(loop.fold, scope, pause, unroll) as inner:
                     self._loops(body, inner)
             case ir.For():
-                loops, innermost = chain(statement)
-                self._thread_body(loops, innermost, scope)
+                self._thread_body(*chain(statement), scope)
             case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
@@ -261,8 +260,9 @@ class BlockWriter:
                 self._thread_body((), statement, scope)
 
     def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: CudaScope) -> None:
-        dims = guarded(self.geometry, body, loops, scope.folds)
-        write_thread_body(self.writer, loops, body, dims, scope)
+        write_thread_body(
+            self.writer, ThreadBody.of(self.geometry, loops, body, scope.folds), scope
+        )
 
     def _unroll(self, loop: ir.For) -> str:
         """The line before a loop of one thread that says how many of its iterations are written

@@ -9,12 +9,12 @@ from functools import partial
 from typing import assert_never
 
 from tcl.codegen.cuda.emit.fill import Fills
-from tcl.codegen.cuda.emit.mma import Factor, TensorCores, tensor_cores
+from tcl.codegen.cuda.emit.mma import TensorCores, tensor_cores
 from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.writer import iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.unrolling import counts_buffers, tiles_written_out
-from tcl.codegen.loopir.walk import chain
+from tcl.codegen.loopir.walk import chain, in_block
 from tcl.grammar.sizes.varying import (
     provably,
     provably_at_least,
@@ -116,13 +116,14 @@ class _Pipeline:
         while isinstance(point, ir.Block) and isinstance(point.body[0], ir.For):
             more, point = chain(point.body[0])
             loops += more
-        product = tensor_cores(self.fills.writer, [x for x in loops if x.fold != steps], point)
-        assert product is not None  # as the pass has seen
+        product = tensor_cores(
+            self.fills.writer, [x for x in loops if x.fold != steps], in_block(point)
+        )
+        assert isinstance(product, TensorCores)  # as the pass has seen
         self._first_copies(scope)
-        factors = product.factors()
-        for factor in factors:
-            product.declare(factor, 2)
-        made = _Steps(self, steps, product, factors)
+        for number in range(2):
+            product.declare(number, 2)
+        made = _Steps(self, steps, product)
         self.arrived()
         made.read("0", scope.with_fold(fold, "0"), "0", "0")
         name = self.fills.writer.names.new(f"{fold.dim.rpartition('.')[2]}_{fold.level}")
@@ -238,14 +239,13 @@ class _Steps:
     outer: _Pipeline
     steps: ir.Fold
     product: TensorCores
-    factors: tuple[Factor, Factor]
 
     def read(self, buffer: str, scope: CudaScope, step: str, to: str) -> None:
         """Reads the fragments of a step to one of both sets."""
         self.outer.at(buffer)
         with self.outer.fills.threads.taking_part(self.outer.pipeline.body, scope):
-            for factor in self.factors:
-                self.product.read(factor, scope.with_fold(self.steps, step), f"[{to}]")
+            for number in range(2):
+                self.product.read(number, scope.with_fold(self.steps, step), f"[{to}]")
 
     def write(self, scope: CudaScope, *, copies: bool) -> None:
         """All steps of an iteration. ``copies``: whether panels are filled for a later one."""
@@ -266,7 +266,7 @@ class _Steps:
                     outer.arrived()
                     self.read(outer.buffer(each, 1), further, "0", "0")
             with outer.fills.threads.taking_part(outer.pipeline.body, each):
-                self.product.multiply(self.factors, each, f"[{number} % 2]")
+                self.product.multiply(each, f"[{number} % 2]")
 
     def _copy(self, scope: CudaScope) -> None:
         """Begins this step's part of the copies."""

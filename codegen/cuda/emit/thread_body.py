@@ -16,9 +16,8 @@ from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.exchanged import exchanged
 from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
-from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.terms import guard
-from tcl.grammar.sizes.varying import provably_at_least, provably_divides
+from tcl.codegen.loopir.thread_body import ThreadBody
 
 
 def read_fragment(fragment: Fragment, writer: Writer, scope: CudaScope) -> str:
@@ -62,71 +61,40 @@ def register_of(fragment: Fragment, variable: str, scope: CudaScope) -> str:
     return variable + "".join(f"[{n}]" for n in numbers)
 
 
-def write_thread_body(
-    writer: Writer,
-    loops: Sequence[ir.Loop],
-    body: ir.Statement,
-    guarded: tuple[str, ...],
-    scope: CudaScope,
-) -> None:
-    """Unrolled loops and lanes around a body. ``guarded``: dimensions at whose points it may do
-    what it does only where these are."""
-    product = tensor_cores(writer, loops, body)
+def write_thread_body(writer: Writer, body: ThreadBody, scope: CudaScope) -> None:
+    """Unrolled loops and lanes around statements."""
+    product = tensor_cores(writer, body.loops, body.statements)
     if product is not None:
         product.write(scope)
         return
-    parts = body.body if isinstance(body, ir.Block) else (body,)
-    inner = _Body(writer, writer.geometry, tuple(loops), parts, guarded)
-    lane = inner.lane
-    if lane is None or not inner.partial:
-        inner.write(scope)
+    whole = body.whole_vectors()
+    if whole is None:
+        _BodyWriter(writer, body).write(scope)
         return
-    # Whole vectors where there are any, single elements at the edge.
-    reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
-    dim = writer.geometry.dims[lane.dim]
-    if provably_at_least(reach, dim.extent):  # there is no whole vector
-        inner.write(scope)
-        return
-    first = writer.memory.index(ir.Affine.variable(lane.dim), scope)
+    assert body.lane is not None
+    reach, there = whole
+    dim = writer.geometry.dims[body.lane.dim]
+    first = writer.memory.index(ir.Affine.variable(dim.name), scope)
     end = writer.sizes.index_number(dim.first + dim.extent)
     with writer.lines.block(f"if ({first} + {reach} < {end}) {{"):
-        rest = tuple(d for d in guarded if d != lane.dim)
-        replace(inner, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
+        _BodyWriter(writer, there).write(scope)
     with writer.lines.block("else {"):
-        inner.write(scope)
+        _BodyWriter(writer, body).write(scope)
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _BodyWriter:
     writer: Writer
-    geometry: Geometry
-    """As this part of the kernel sees it: elsewhere, more points may not be there."""
-    loops: tuple[ir.Loop, ...]
-    body: tuple[ir.Statement, ...]
-    guarded: tuple[str, ...]
-
-    @property
-    def lane(self) -> ir.Fold | None:
-        """The innermost loop, if it is one over lanes."""
-        last = self.loops[-1:]
-        return last[0].fold if last and last[0].kind is ir.Kind.VECTOR else None
-
-    @property
-    def partial(self) -> bool:
-        """Whether some vectors have points that are there and points that are not."""
-        lane = self.lane
-        if lane is None or lane.dim not in self.guarded:
-            return False
-        return not provably_divides(lane.count, self.geometry.dims[lane.dim].extent)
+    body: ThreadBody
 
     def write(self, scope: CudaScope) -> None:
         """What is read, then the loops; rows of an operand are read each where it is used."""
-        writer, lane = self.writer, self.lane
-        found = fragments(self.geometry, self.loops, self.body)
-        row = row_loop(self.geometry, self.loops, self.body, found)
+        writer, body = self.writer, self.body
+        found = fragments(body.geometry, body.loops, body.statements)
+        row = row_loop(body.geometry, body.loops, body.statements, found)
         read = {f: read_fragment(f, writer, scope) for f in found if row not in f.over}
-        fixed = [x.fold for x in self.loops if x.fold not in (lane, row)]
-        pairs = exchanged(self.geometry, self.loops, self.body, self.guarded)
+        fixed = [x.fold for x in body.loops if x.fold not in (body.lane, row)]
+        pairs = exchanged(body)
         if pairs is not None:
             self._exchanged(pairs, [f for f in fixed if f != pairs], scope, read)
             return
@@ -134,10 +102,10 @@ class _Body:
             with writer.unrolled(fixed, scope) as inner:
                 self._points(inner, read)
             return
-        for statement in self.body:
+        for statement in body.statements:
             assert isinstance(statement, ir.Accumulate)  # as ``row_loop`` has seen
             writer.accumulators[statement.name].of_rows = True
-        summed = [f for f in fixed if self.geometry.dims[f.dim].reduction]
+        summed = [f for f in fixed if body.geometry.dims[f.dim].reduction]
         results = [f for f in fixed if f not in summed]
         with writer.unrolled([row], scope) as outer:
             for f in found:
@@ -153,21 +121,20 @@ class _Body:
 
     def _points(self, scope: CudaScope, read: Mapping[Fragment, str], turn: str = "") -> None:
         """The statements of some points, in lanes if there are any."""
-        writer, lane = self.writer, self.lane
-        inner = writer.complete(scope, self.body, lane, {f.load.ref for f in read})
-        outside = [d for d in self.guarded if lane is None or d != lane.dim]
-        if lane is not None and lane.dim in self.guarded and not self.partial:
-            outside.append(lane.dim)
+        writer, lane = self.writer, self.body.lane
+        known = {f.load.ref for f in read}
+        inner = writer.complete(scope, self.body.statements, lane, known)
+        outside, within = self.body.asked()
+        if lane is not None and lane.dim in outside:
             inner = inner.with_fold(lane, "0")
         with writer.guard(outside, inner):
-            within = [d for d in self.guarded if d not in outside]
             self._lanes(within, inner, read, turn)
 
     def _exchanged(
         self, pairs: ir.Fold, rest: list[ir.Fold], scope: CudaScope, read: Mapping[Fragment, str]
     ) -> None:
         """The store, two registers of columns at once."""
-        writer, lane, store = self.writer, self.lane, self.body[0]
+        writer, lane, (store,) = self.writer, self.body.lane, self.body.statements
         assert lane is not None and isinstance(store, ir.Store)
         lines, memory = writer.lines, writer.memory
         known = {*(f.load.ref for f in read), store.ref}
@@ -182,9 +149,9 @@ class _Body:
             lines.add("#pragma unroll", margin=True)
             inner = around.with_fold(pairs, f"{number} * {pairs.step}")
             with lines.block(of_two), writer.unrolled([lane], inner) as at:
-                at = self._with(read, writer.complete(at, self.body, None, known))
+                at = self._with(read, writer.complete(at, [store], None, known))
                 place = f"{made}[{number} % 2][{iteration(lane, at)}]"
-                self._each(self.body, at, {store.ref: place})
+                self._each([store], at, {store.ref: place})
             begin = around.with_fold(pairs, f"{first} * {pairs.step}").with_fold(lane, "0")
             writer.used.add("store_exchanged")
             lines.add(f"store_exchanged({memory.pointer(store.ref, begin)}, {made});")
@@ -196,22 +163,24 @@ class _Body:
         read: Mapping[Fragment, str],
         turn: str,
     ) -> None:
-        writer, lane = self.writer, self.lane
+        writer, lane, parts = self.writer, self.body.lane, self.body.statements
         if lane is None:
-            self._each(self.body, self._with(read, scope), {})
+            self._each(parts, self._with(read, scope), {})
             return
-        # At an edge, each element is written on its own.
-        gathered = {} if lane.dim in guarded else self._gathered(lane)
+        gathered = {
+            ref: (writer.names.new(f"{writer.memory.name(ref.tensor)}_made"), width)
+            for ref, width in self.body.gathered().items()
+        }
         for ref, (name, _) in gathered.items():
             type_ = writer.memory.element_type(ref.tensor)
             writer.lines.add(f"{type_} {name}[{lane.count}];")
         with writer.unrolled([lane], scope, turn=turn) as inner:
             known = {*(f.load.ref for f in read), *gathered}
-            inner = self._with(read, writer.complete(inner, self.body, None, known))
+            inner = self._with(read, writer.complete(inner, parts, None, known))
             number = iteration(lane, inner)
             places = {ref: f"{name}[{number}]" for ref, (name, _) in gathered.items()}
             with writer.guard(guarded, inner):
-                self._each(self.body, inner, places)
+                self._each(parts, inner, places)
         for ref, (name, width) in gathered.items():
             writer.used.add("store")
             for k in range(0, lane.count, width):
@@ -224,13 +193,6 @@ class _Body:
         return scope.with_loaded(
             {f.load.ref: register_of(f, name, scope) for f, name in read.items()}
         )
-
-    def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:
-        """Elements that are written in vectors: the registers that they are gathered in, and how
-        many are written at once."""
-        name, new = self.writer.memory.name, self.writer.names.new
-        found = self.geometry.gathered(self.body, lane)
-        return {ref: (new(f"{name(ref.tensor)}_made"), width) for ref, width in found.items()}
 
     def _each(
         self,
