@@ -20,7 +20,7 @@ from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.counters.thread_body import record_thread_body
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.combining import combined_of, thread_bits, together, warps_apart
+from tcl.codegen.loopir.combining import CombinedSums, combined_of
 from tcl.codegen.loopir.unrolling import counts_buffers, long, tiles_written_out, written_out
 from tcl.codegen.loopir.walk import alone, chain, is_transposed, statements, uniform
 
@@ -77,68 +77,34 @@ def _different(test: Condition, place: Place, outside: Place) -> float:
 
 
 def record_combined(record: Record, statement: ir.Statement, place: Place) -> None:
-    loops, _ = chain(statement)
-    parts = combined_of(statement)
-    own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-    folds = parts[0][1].folds
-    bits = thread_bits(record.geometry.space_of[folds[0].dim].threads, folds)
-    each = record.scopes.entered(own, place)
-    asking = record.by(record.parts.asking(statement), each)
-    turn = parts[0][1].turn
-    width, vectors = _handed_over(record, [c for _, c in parts], own, place)
-    for name, combined in parts:
-        kept = [f for f in combined.folds if f not in record.geometry.threads]
-        times = math.prod(map(record.geometry.iterations, kept)) - 1
-        _over_threads(record, name, combined, bits, times, each, asking)
-        if warps_apart(bits):
-            those = record.by(record.parts.asking(statement), vectors)
-            _over_warps(record, combined, bits, width, vectors, those)
+    sums, geometry = CombinedSums.of(record.geometry, statement), record.geometry
+    each, vectors = (record.scopes.entered(own, place) for own in (sums.own, sums.vectors))
+    asking = record.parts.asking(statement)
+    for name, combined in sums.parts:
+        kept = [f for f in combined.folds if f not in geometry.threads]
+        times = math.prod(map(geometry.iterations, kept)) - 1
+        # What is added up: first, by a thread, its own sums.
+        step = accumulated(combined.op, ir.Variable(name, combined.type))
+        shuffles, words = (sums.bits % WARP).bit_count(), max(1, combined.type.compute.bits // 32)
+        record.compute(each, {k: n * (times + shuffles) for k, n in step.items()})
+        record.compute(each, {"shuffle": shuffles * words})
+        if sums.warps:
+            others = (1 << sums.warps.bit_count()) - 1
+            record.compute(record.by(asking, each), {k: n * others for k, n in step.items()})
+            size = sums.width * combined.type.compute.itemsize
+            _over_warps(record, sums.warps, size, vectors, record.by(asking, vectors))
         if isinstance(combined.value, ir.Variable):  # nobody needs the thread's own sum any more
             freed = record.held_words.get(combined.value.name, 0)
             record.held_words[name] = max(0, record.held_words.get(name, 0) - freed)
-    if warps_apart(bits):
-        outer = record.scopes.entered(own[:turn], place)
-        record.compute(outer, {"barrier": 2 if turn else 1})
-        record.reading = record.parts.asking(statement)
+    if sums.warps:
+        outer = record.scopes.entered(sums.own[: sums.turn], place)
+        record.compute(outer, {"barrier": 2 if sums.turn else 1})
+        record.reading = asking
 
 
-def _handed_over(
-    record: Record, parts: Sequence[ir.Combined], own: Sequence[ir.Fold], place: Place
-) -> tuple[int, Place]:
-    """How many neighbours a thread hands over as one, and where it does that."""
-    width = min(together(own, c) for c in parts)
-    if width > 1:
-        last = own[-1]
-        own = [*own[:-1], replace(last, step=last.step * width, count=last.count // width)]
-    return width, record.scopes.entered(own, place)
-
-
-def _over_threads(
-    record: Record,
-    name: str,
-    combined: ir.Combined,
-    bits: int,
-    times: int,
-    place: Place,
-    asking: Place,
-) -> None:
-    """What is added up; ``times``: how often a thread adds up its own sums before; ``asking``: for
-    those that need what other warps have."""
-    step = accumulated(combined.op, ir.Variable(name, combined.type))
-    shuffles, warps = (bits % WARP).bit_count(), warps_apart(bits)
-    words = max(1, combined.type.compute.bits // 32)
-    record.compute(place, {k: n * (times + shuffles) for k, n in step.items()})
-    record.compute(place, {"shuffle": shuffles * words})
-    if warps:
-        others = (1 << warps.bit_count()) - 1
-        record.compute(asking, {k: n * others for k, n in step.items()})
-
-
-def _over_warps(
-    record: Record, combined: ir.Combined, bits: int, width: int, place: Place, asking: Place
-) -> None:
-    """What is handed over, as by ``over_warps`` of the prelude, so many neighbours at once."""
-    warps, size = warps_apart(bits), width * combined.type.compute.itemsize
+def _over_warps(record: Record, warps: int, size: int, place: Place, asking: Place) -> None:
+    """What is handed over, as by ``over_warps`` of the prelude, so many bytes at once; ``asking``:
+    for those that need what other warps have."""
     first = record.threads & ~warps
     if first.any() and record.addresses.is_new(("warps", warps)):
         record.compute(asking, {"integer": 1})

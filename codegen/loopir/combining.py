@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tcl.codegen.common.warps import VECTOR, WARP
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.geometry import Geometry
 from tcl.codegen.loopir.walk import chain, in_block
+from tcl.common.dataclass import dataclass
 
 EXCHANGED = 64
 """Bytes that a thread hands others at once, at most, in memory of its own."""
@@ -60,8 +63,44 @@ def in_turn(own: Sequence[ir.Fold], itemsizes: Iterable[int], most: int) -> int:
     return len(own)
 
 
-def together(own: Sequence[ir.Fold], combined: ir.Combined) -> int:
-    """Neighbouring results of a thread, of those over these folds, that it hands over as one
-    vector."""
-    most = VECTOR // combined.type.compute.itemsize
-    return math.gcd(own[-1].count, most) if own[combined.turn :] and most else 1
+@dataclass(frozen=True, slots=True)
+class CombinedSums:
+    """What a statement combines, and how."""
+
+    parts: tuple[tuple[str, ir.Combined], ...]
+    """As ``combined_of`` has them."""
+    own: list[ir.Fold]
+    """The folds over a thread's results."""
+    bits: int
+    """As of ``thread_bits``."""
+
+    @staticmethod
+    def of(geometry: Geometry, statement: ir.Statement) -> CombinedSums:
+        (loops, _), parts = chain(statement), tuple(combined_of(statement))
+        folds = parts[0][1].folds
+        bits = thread_bits(geometry.space_of[folds[0].dim].threads, folds)
+        return CombinedSums(parts, [x.fold for x in loops if x.kind is not ir.Kind.THREAD], bits)
+
+    @property
+    def warps(self) -> int:
+        """The bits in which the numbers of warps differ; 0 where no other warp has a part."""
+        return warps_apart(self.bits)
+
+    @property
+    def turn(self) -> int:
+        """How many of the folds are gone through in turn."""
+        return self.parts[0][1].turn
+
+    @property
+    def width(self) -> int:
+        """Neighbouring results of a thread that it hands over as one vector."""
+        most = min(VECTOR // combined.type.compute.itemsize for _, combined in self.parts)
+        return math.gcd(self.own[-1].count, most) if self.own[self.turn :] and most else 1
+
+    @property
+    def vectors(self) -> list[ir.Fold]:
+        """The folds over these vectors."""
+        if self.width == 1:
+            return self.own
+        *outer, last = self.own
+        return [*outer, replace(last, step=last.step * self.width, count=last.count // self.width)]
