@@ -136,7 +136,7 @@ class Record:
         tensor = self.program.tensor(ref.tensor)
         layout = tensor.layout
         offset = self.scopes.linear_index(layout.place(ref), place)
-        computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+        computed = [s.value for s in ref.computed]
         if computed:
             offset += self.scopes.linear_index(far_apart(computed), place)
             place = replace(place, exact=False)

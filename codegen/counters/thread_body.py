@@ -53,16 +53,15 @@ class Dependence:
         found: set[ir.Fold] = set()
         for v in walk(value):
             if isinstance(v, ir.Load):
-                affine = [s for s in v.ref.subscripts if isinstance(s, ir.Affine)]
+                names = v.ref.names
             elif isinstance(v, ir.Position):
-                affine = [v.index]
+                names = frozenset(name for name, _ in v.index.terms)
             elif isinstance(v, ir.Variable):
                 own, _ = self.held.get(v.name, (self.loops, 1))
                 found |= self.lets.get(v.name, frozenset(f for f in self.loops if f in own))
                 continue
             else:
                 continue
-            names = {name for a in affine for name, _ in a.terms}
             found |= {f for f in self.loops if f.dim in names or f.name in names}
         return frozenset(found)
 

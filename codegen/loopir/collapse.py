@@ -117,9 +117,8 @@ def _refs(nest: ir.Nest) -> Iterator[tuple[ir.TensorRef, bool]]:
     for value in values_of(nest.point):
         for load in loads(value):
             yield load.ref, False
-            for s in load.ref.subscripts:
-                if isinstance(s, ir.Computed):
-                    yield from ((inner.ref, True) for inner in loads(s.value))
+            for s in load.ref.computed:
+                yield from ((inner.ref, True) for inner in loads(s.value))
 
 
 def _along(

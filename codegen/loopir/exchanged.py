@@ -29,8 +29,7 @@ def exchanged(body: ThreadBody) -> ir.Fold | None:
     lane, tensor = loops[-1].fold, geometry.program.tensor(store.ref.tensor)
     kept = [x.fold for x in loops if x.fold.dim == lane.dim and x.fold.level == "register"]
     halves = any(x.fold.level == "half" for x in loops)
-    affine = all(isinstance(s, ir.Affine) for s in store.ref.subscripts)
-    if not halves or not kept or kept[0].count % 2 or not affine or tensor.shared:
+    if not halves or not kept or kept[0].count % 2 or not store.ref.is_affine or tensor.shared:
         return None
     layout, place = tensor.layout, tensor.layout.place(store.ref)
     if layout.itemsize * lane.count * 2 != BYTES or layout.base % BYTES:

@@ -246,6 +246,26 @@ class TensorRef:
     tensor: str
     subscripts: tuple[Subscript, ...]
 
+    @property
+    def affine(self) -> list[Affine]:
+        """The subscripts that are index expressions."""
+        return [s for s in self.subscripts if isinstance(s, Affine)]
+
+    @property
+    def computed(self) -> list[Computed]:
+        """The other ones."""
+        return [s for s in self.subscripts if isinstance(s, Computed)]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The dimensions and folds that index expressions name."""
+        return frozenset(name for s in self.affine for name, _ in s.terms)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether all subscripts are index expressions."""
+        return not self.computed
+
 
 # Values.
 

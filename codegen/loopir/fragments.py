@@ -61,7 +61,7 @@ def row_of(steps: Iterable[tuple[int, ir.Fold]]) -> tuple[tuple[tuple[ir.Fold, i
 
 def hoistable(load: ir.Load) -> bool:
     """Whether an element can be read before it is known that it is needed."""
-    return load.total and all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
+    return load.total and load.ref.is_affine
 
 
 def fragments(

@@ -70,7 +70,7 @@ class Geometry:
         """Elements that statements write in vectors, and how many at once."""
         found = {}
         for ref in (s.ref for s in parts if isinstance(s, ir.Store)):
-            if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+            if ref.is_affine:
                 layout = self.program.tensor(ref.tensor).layout
                 found[ref] = self.width(layout, layout.place(ref), [lane])
         return {ref: width for ref, width in found.items() if width > 1}

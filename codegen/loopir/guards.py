@@ -32,19 +32,13 @@ def _touching(
     around = [x.fold.dim for x in loops]
     if isinstance(statement, ir.Store | ir.Update):
         yield from around
-        yield from _named_dims(geometry, statement.ref)
+        yield from map(geometry.dim_of, statement.ref.names)
     for value in values_in(statement):
         for v in walk(value):
             if isinstance(v, ir.Load) and not (hoistable(v) and loops):
-                yield from _named_dims(geometry, v.ref)
+                yield from map(geometry.dim_of, v.ref.names)
                 if not hoistable(v):
                     yield from around
-
-
-def _named_dims(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
-    for s in ref.subscripts:
-        if isinstance(s, ir.Affine):
-            yield from (geometry.dim_of(name) for name, _ in s.terms)
 
 
 def _adding(
@@ -102,6 +96,6 @@ def _read_as_zero(geometry: Geometry, dim: str, load: ir.Load) -> bool:
     tensor = geometry.program.tensor(load.ref.tensor)
     if tensor.shared:
         return dim in geometry.kernel.panel(tensor.name).zero_beyond
-    if not load.total or any(isinstance(s, ir.Computed) for s in load.ref.subscripts):
+    if not load.total or not load.ref.is_affine:
         return False
     return any(f.dim == dim for f, _ in geometry.strides(tensor.layout.place(load.ref)))

@@ -204,10 +204,10 @@ def periods_of(nest: ir.Nest, point: ir.Point) -> Mapping[ir.Computed, Piece]:
     if any(representative(d.extent) == 0 for d in nest.dims):
         return {}
     lets = {let.name: let.value for let in point.lets}
-    every = (s for value in values_of(point) for load in loads(value) for s in load.ref.subscripts)
+    every = (s for value in values_of(point) for load in loads(value) for s in load.ref.computed)
     found: dict[ir.Computed, Piece] = {}
     for s in every:
-        if isinstance(s, ir.Computed) and not s.check and s not in found:
+        if not s.check and s not in found:
             piece = piece_of(s.value, dims, lets)
             if piece is not None:
                 found[s] = piece

@@ -90,7 +90,7 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
         return nest
     if any(load.ref.tensor == point.target.tensor for load in loads(point.value)):
         return nest
-    if not all(isinstance(s, ir.Affine) for s in point.target.subscripts):
+    if not point.target.is_affine:
         return nest
     conditions, value = guards(point.op, point.value)
     for k, condition in enumerate(conditions):

@@ -296,9 +296,7 @@ class _Checks:
     ) -> None:
         tensor = write.ref.tensor
         self.check_ref(write.ref, inside)
-        affine = (s for s in write.ref.subscripts if isinstance(s, ir.Affine))
-        named = {name for s in affine for name, _ in s.terms}
-        if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
+        if any(not {f.dim, f.name} & write.ref.names for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")

@@ -146,7 +146,7 @@ def indices(value: ir.Value) -> Iterator[ir.Affine]:
         if isinstance(v, ir.Position):
             yield v.index
         elif isinstance(v, ir.Load):
-            yield from (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
+            yield from v.ref.affine
 
 
 def dims_of_lets(lets: Iterable[ir.Let]) -> dict[str, frozenset[str]]:
@@ -220,7 +220,7 @@ def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
         case ir.Let(value=value) | ir.Accumulate(value=value) | ir.Scan(value=value):
             return (value,)
         case ir.Store(ref=ref, value=value) | ir.Update(ref=ref, value=value):
-            return value, *(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
+            return value, *(s.value for s in ref.computed)
     return ()
 
 
@@ -252,7 +252,7 @@ def _may_branch(value: ir.Value) -> bool:
         case ir.Binary(op=op):
             return op in ("&&", "||")
         case ir.Load(ref=ref):
-            return any(isinstance(s, ir.Computed) and _by_data(s) for s in ref.subscripts)
+            return any(map(_by_data, ref.computed))
     return False
 
 

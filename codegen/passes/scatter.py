@@ -250,7 +250,7 @@ def _calling_lets(nest: ir.Nest) -> list[str]:
     for let in _needed(point.lets, [point.value, *_computed(point.target)]):
         values = [x.value for x in (*_needed(point.lets, [let.value]), let)]
         read = [load for value in values for load in loads(value)]
-        checks = (s for x in read for s in x.ref.subscripts if isinstance(s, ir.Computed))
+        checks = (s for x in read for s in x.ref.computed)
         if (
             long_calls(let.value)
             and all(load.total and load.ref.tensor != point.target.tensor for load in read)
@@ -350,7 +350,7 @@ def _nest(
 
 def _computed(target: ir.TensorRef) -> list[ir.Value]:
     """What says where to write."""
-    return [s.value for s in target.subscripts if isinstance(s, ir.Computed)]
+    return [s.value for s in target.computed]
 
 
 def _needed(lets: Sequence[ir.Let], values: Sequence[ir.Value]) -> tuple[ir.Let, ...]:

@@ -289,15 +289,14 @@ def access_of(
     """``device``: what it is read on, whose instructions for it count then."""
     layout = program.tensor(load.ref.tensor).layout
     total = layout.place(load.ref)
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    scattered = len(affine) < len(load.ref.subscripts)
+    scattered = not load.ref.is_affine
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     copied, apart = why_not_copied(nest, load) is None, not overlaps(nest, load)
     elements = layout.footprint(load.ref, {d.name: d.extent for d in nest.dims})
     whole = layout.bytes
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
-    computed = [s for s in load.ref.subscripts if isinstance(s, ir.Computed)]
+    computed = load.ref.computed
     selecting = dims_of_values((s.value for s in computed), dims_of_lets(nest.point.lets))
     present = device.present if device is not None else ()
     held = permuted(present, layout.itemsize, layout.selected_row(load.ref))
@@ -319,7 +318,7 @@ def _bounded(ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
     """As of ``OperandAccess``."""
     lets = {let.name: let.value for let in point.lets}
     found: list[ir.Value] = []
-    pending = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+    pending = [s.value for s in ref.computed]
     while pending:
         for v in walk(pending.pop()):
             if isinstance(v, ir.Binary) and v.op in ("min", "max"):
@@ -339,7 +338,7 @@ def _moved(
         for s, stride in zip(ref.subscripts, layout.strides, strict=True)
         if isinstance(s, ir.Computed)
     ]
-    if any(s.check for s in ref.subscripts if isinstance(s, ir.Computed)):
+    if any(s.check for s in ref.computed):
         return {}
     named = dims_named((value for value, _ in values), lets)
     if named is None:

@@ -23,7 +23,6 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.common.dataclass import dataclass
@@ -203,8 +202,7 @@ class ChunkGroup:
     @property
     def _affine(self) -> bool:
         """Whether no values decide what is read, so that it is known how much that is."""
-        subscripts = (s for n in self.nests for r in refs(n) for s in r.subscripts)
-        return all(isinstance(s, ir.Affine) for s in subscripts)
+        return all(r.is_affine for n in self.nests for r in refs(n))
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -270,7 +268,7 @@ class ChunkGroup:
             work: MatrixWay | TileChoice | None = None
             for k, extent in enumerate(self.extents):
                 dim = self.shared[k][position]
-                if sizes[k] == extent or all(dim in dims_of(r) for r in refs(nest)):
+                if sizes[k] == extent or all(dim in r.names for r in refs(nest)):
                     continue
                 work = work or fastest_way(program, nest, device)
                 rows = work.unit(dim)
@@ -298,7 +296,7 @@ class ChunkGroup:
         """Whether a chunk reads much that stays the same along the dimension."""
         for nest, dim in zip(self.nests, dims, strict=True):
             sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
-            same = [b for r, b in sizes.items() if dim not in dims_of(r)]
+            same = [b for r, b in sizes.items() if dim not in r.names]
             if sum(same) * _HEAVY > sum(sizes.values()) and nest.points > max(same, default=0):
                 return True
         return False
@@ -322,7 +320,7 @@ class ChunkGroup:
             lanes = in_lanes(program, nest)
             if dim in lanes and lanes <= set(self._shared_of(nest)):
                 return True
-            subscripts = (s for r in refs(nest) for s in r.subscripts if isinstance(s, ir.Affine))
+            subscripts = (s for r in refs(nest) for s in r.affine)
             if any(s.coefficient(dim) and len(s.terms) > 1 for s in subscripts):
                 return True
         return False
@@ -404,8 +402,8 @@ def _elements(
     """As ``_bytes``; where data decide, no more than there are points that can say which."""
     points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
     found = program.tensor(ref.tensor).layout.footprint(ref, points)
-    computed = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
+    computed = [s.value for s in ref.computed]
     if not computed:
         return found
     chosen_by = dims_of_values(computed, dims_of_lets(nest.point.lets))
-    return min(found, math.prod(points[name] for name in chosen_by | dims_of(ref)))
+    return min(found, math.prod(points[name] for name in chosen_by | ref.names))

@@ -30,7 +30,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment
 from tcl.codegen.passes.cpu.matrix import multiplied_along, rows_in_place
-from tcl.codegen.passes.cpu.stage import dims_of, why_not_copied
+from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.long_sums import most_points
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size
@@ -122,7 +122,7 @@ class MatrixWay:
 
     def _copy_cycles(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
         layout = self.program.tensor(load.ref.tensor).layout
-        dims = dims_of(load.ref)
+        dims = load.ref.names
         points = math.prod(self.nest.dim(name).extent for name in dims)
         lines = points * layout.itemsize / LINE
         words = points / self.fragment.depth
@@ -238,5 +238,5 @@ def _block_length(extent: int, most: int, unit: int) -> int:
 
 def _copied_once(tiles: Iterable[str], ref: ir.TensorRef) -> int:
     """The innermost level at which nothing of an operand is copied twice."""
-    dims = dims_of(ref)
+    dims = ref.names
     return len(list(takewhile(lambda dim: dim in dims, tiles)))

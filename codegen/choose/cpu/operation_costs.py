@@ -178,8 +178,7 @@ def _own_dims(value: ir.Value) -> frozenset[str]:
         case ir.Position(index=index):
             return frozenset(name for name, _ in index.terms)
         case ir.Load(ref=ref):
-            affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-            return frozenset(name for s in affine for name, _ in s.terms)
+            return ref.names
     return frozenset()
 
 

@@ -21,7 +21,6 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.prefetch import SOON, next_block, read_once, selecting
-from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.common.dataclass import dataclass
 
@@ -191,7 +190,7 @@ def columns_ahead(
     wanted: list[tuple[int, int, int]] = []
     column = rows = 0
     for k, load in enumerate(operands(nest.point)):
-        layout, dims = program.tensor(load.ref.tensor).layout, dims_of(load.ref)
+        layout, dims = program.tensor(load.ref.tensor).layout, load.ref.names
         staged = k < len(levels) and levels[k] >= 0
         if staged and lane in dims:
             points = math.prod(inside.get(d) or tile.sizes.get(d, 1) for d in dims)
@@ -211,9 +210,8 @@ def columns_ahead(
 def _goes_along(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     """Whether the innermost loop goes along rows of an operand, each of several lines."""
     inner = nest.dims[-1]
-    affine = all(isinstance(s, ir.Affine) for s in ref.subscripts)
     long = inner.extent * layout.itemsize >= 2 * _ROWS_AHEAD
-    return affine and inner.reduction and long and layout.step(ref, inner.name) == 1
+    return ref.is_affine and inner.reduction and long and layout.step(ref, inner.name) == 1
 
 
 def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
@@ -274,7 +272,7 @@ def selected_ahead(
         layout = program.tensor(load.ref.tensor).layout
         if not by or layout.bytes <= near or found.get(position):
             continue
-        moving = [d for d in nest.dims if d.extent > 1 and any(d.name in dims_of(x) for x in by)]
+        moving = [d for d in nest.dims if d.extent > 1 and any(d.name in x.names for x in by)]
         if not moving or tile.lane in [d.name for d in moving]:
             continue
         subscripts = program.tensor(by[0].tensor).layout
@@ -312,17 +310,17 @@ class _Tile:
 
     def reads_per_element(self, ref: ir.TensorRef) -> int:
         """How often register tiles come back to an element."""
-        return math.prod(self.turns(d) for d in self.nest.dims if d.name not in dims_of(ref))
+        return math.prod(self.turns(d) for d in self.nest.dims if d.name not in ref.names)
 
     def rows(self, layout: ir.Layout, ref: ir.TensorRef) -> int:
         """Rows of an operand that are read side by side."""
-        apart = (d for d in dims_of(ref) if layout.step(ref, d) != 1)
+        apart = (d for d in ref.names if layout.step(ref, d) != 1)
         return math.prod(self.sizes.get(d, 1) for d in apart)
 
     def lines(self, layout: ir.Layout, ref: ir.TensorRef) -> int:
         along = layout.in_order(ref)
         found = 1
-        for name in dims_of(ref):
+        for name in ref.names:
             size = self.sizes.get(name, 1)
             if name in along:
                 size = -(-size * self._lanes_along(name) * layout.itemsize // LINE)
@@ -339,7 +337,7 @@ class _Tile:
     def asking(self, lines: int) -> float:
         """Cycles that it takes to ask for so many lines in every tile: none, as long as the
         arithmetic takes longer than the loads and these together."""
-        loads = sum(self.count(dims_of(x.ref)) for x in operands(self.nest.point))
+        loads = sum(self.count(x.ref.names) for x in operands(self.nest.point))
         busy = max(loads, self.count(self.sizes))
         steps = math.prod(self.turns(d) for d in self.nest.dims)
         return steps * max(0, loads + lines - busy) / PRODUCTS_PER_CYCLE
@@ -354,18 +352,16 @@ class _Tile:
 
 def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     """Whether the dimensions that move an operand go through memory in order, and once."""
-    moving = dims_of(ref)
+    moving = ref.names
     points = math.prod(d.extent for d in nest.dims if d.name in moving)
-    whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
-    once = points <= _AGAIN * layout.elements
-    return whole and once and bool(layout.in_order(ref))
+    return ref.is_affine and points <= _AGAIN * layout.elements and bool(layout.in_order(ref))
 
 
 def _is_shared_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     """Whether an operand is read in order, and for several results before the next block is, as a
     matrix of a batch."""
     results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
-    return _in_order(nest, layout, ref) and not results <= dims_of(ref)
+    return _in_order(nest, layout, ref) and not results <= ref.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +383,7 @@ def streamed_reads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> li
         layout = program.tensor(load.ref.tensor).layout
         if layout.bytes <= device.l2_bytes or points > _AGAIN * layout.elements:
             continue
-        whole = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
-        if not whole or not layout.in_order(load.ref):
+        if not load.ref.is_affine or not layout.in_order(load.ref):
             continue
         name, place = load.ref.tensor, layout.place(load.ref).constant
         if name not in found or place > places[name]:

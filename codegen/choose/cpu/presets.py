@@ -27,7 +27,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import cut_wholly
-from tcl.codegen.passes.cpu.stage import dims_of, made_with
+from tcl.codegen.passes.cpu.stage import made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.fusion.groups import PerResult, fusion_groups
 from tcl.codegen.passes.split import parts_of
@@ -159,7 +159,7 @@ def _levels(
     position, lanes = inside.vectorize or (-1, 1)
     lane = nest.dims[position].name if lanes > 1 else None
     for level, load in zip(inside.stage or (), operands(nest.point), strict=False):
-        dims = dims_of(load.ref)
+        dims = load.ref.names
         copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
         access = access_of(program, nest, load)
         cost = PanelCost(access, lane, device)

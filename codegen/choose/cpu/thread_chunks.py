@@ -11,7 +11,6 @@ from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import refs
 from tcl.grammar.sizes.varying import provably_divides
 
@@ -126,9 +125,7 @@ def reuses(nest: ir.Nest) -> bool:
     if nest.points == 0:
         return False  # nor anything else
     results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
-    return nest.reduces and any(
-        results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
-    )
+    return nest.reduces and any(results - r.names and results & r.names for r in refs(nest)[1:])
 
 
 def _in_order(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> set[str]:

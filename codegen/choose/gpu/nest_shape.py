@@ -167,7 +167,7 @@ class Shape:
         that way, rows are not whole vectors, or data say where one begins."""
         width = max(1, most // self.largest)
         reads = (x for v in values_of(self.nest.point) for x in loads(v))
-        if any(self.stride(x.ref, k) == 1 and not self.plain(x) for x in reads):
+        if any(self.stride(x.ref, k) == 1 and not x.ref.is_affine for x in reads):
             return 1  # such elements are read one by one
         for ref in refs(self.nest):
             if self.stride(ref, k) == 1:
@@ -186,7 +186,7 @@ class Shape:
         reads = operands(self.nest.point)
         for a, one in enumerate(reads):
             for b, other in enumerate(reads[a + 1 :], a + 1):
-                if all(self.plain(x) for x in (one, other)):
+                if all(x.ref.is_affine for x in (one, other)):
                     own = math.prod(self.extent(k) for k in self.side(one, other))
                     its = math.prod(self.extent(k) for k in self.side(other, one))
                     if own >= 4 and its >= 4 and self.depth(one, other) >= 2:
@@ -199,15 +199,10 @@ class Shape:
         reads = operands(self.nest.point)
         return tuple(reads[k] for k in self.pair or ())
 
-    def plain(self, load: ir.Load) -> bool:
-        """Whether an operand's footprint is a box."""
-        return all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
-
     def moves(self, load: ir.Load, k: int) -> bool:
         """Whether an operand depends on a dimension."""
         name = self.nest.dims[k].name
-        affine = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
-        return any(s.coefficient(name) for s in affine)
+        return any(s.coefficient(name) for s in load.ref.affine)
 
     def side(self, one: ir.Load, other: ir.Load) -> list[int]:
         """The results that one operand moves with and the other one does not."""

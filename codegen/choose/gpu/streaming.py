@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, power_above, power_below
 from tcl.codegen.counters.prediction import L2_BYTES, memory_rate
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.shared_rows import MOST_WORDS
 
@@ -82,11 +81,7 @@ def _lanes(shape: Shape, lane: int, profile: GpuProfile) -> int:
     cache for the same as often: with fewer lanes, where that would take longer than memory."""
     width, size = shape.vector(lane), shape.largest
     layouts = {r: shape.program.tensor(r.tensor).layout for r in set(refs(shape.nest))}
-    along = [
-        r
-        for r in layouts
-        if shape.stride(r, lane) == 1 and all(isinstance(s, ir.Affine) for s in r.subscripts)
-    ]
+    along = [r for r in layouts if shape.stride(r, lane) == 1 and r.is_affine]
     places = [layouts[r].place(r).constant for r in along]
     near = L2_BYTES * profile.multiprocessors * profile.clock / memory_rate(profile)
     room = near * len({r.tensor for r in along})

@@ -70,9 +70,9 @@ class AccessEmitter:
         tensor: the points of a register tile ask for the same ones again and again. Empty where
         data selects the element."""
         if id(load) not in self.read:
-            computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
             terms = self.addresses.place(load.ref).terms
-            self.read[id(load)] = load, None if computed else [name for name, _ in terms]
+            names = [name for name, _ in terms] if load.ref.is_affine else None
+            self.read[id(load)] = load, names
         names = self.read[id(load)][1]
         if names is None:
             return ()
@@ -98,8 +98,7 @@ class AccessEmitter:
         empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
-        computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
-        return load.total and not computed and in_order and whole and not empty
+        return load.total and load.ref.is_affine and in_order and whole and not empty
 
     def load_words(self, load: ir.Load, scope: Scope) -> Val:
         """The words that begin at an element."""
@@ -120,7 +119,7 @@ class AccessEmitter:
 
     def _read(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         mask = None if load.total and not scope.ragged else scope.mask
-        computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+        computed = not load.ref.is_affine
         if computed and not load.total and scope.written is not None and scope.lanes > 1:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
@@ -159,8 +158,8 @@ class AccessEmitter:
     ) -> Val | None:
         """Lanes of short rows, if the machine can load these. Those that do not exist give any
         element."""
-        computed = sum(isinstance(s, ir.Computed) for s in load.ref.subscripts)
-        if not load.total and (computed > 1 or not self.addresses.stays_inside(load.ref)):
+        several = len(load.ref.computed) > 1
+        if not load.total and (several or not self.addresses.stays_inside(load.ref)):
             return None
         known = not scope.ragged or scope.there == leading(scope.lanes, scope.active)
         begin = [self.pointers.at(load.ref.tensor, row.offset) for row in rows]

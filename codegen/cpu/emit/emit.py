@@ -306,10 +306,8 @@ class Statements:
 
     def _free(self, ref: ir.TensorRef, value: ir.Value, lets: Sequence[ir.Let]) -> bool:
         """Whether what an update needs may be computed where it does not count, too."""
-        places = [s.value for s in ref.subscripts if isinstance(s, ir.Computed)]
-        values = [value, *places, *(let.value for let in lets)]
-        subscripts = (s for v in values for load in loads(v) for s in load.ref.subscripts)
-        affine = all(isinstance(s, ir.Affine) for s in subscripts)
+        values = [value, *(s.value for s in ref.computed), *(let.value for let in lets)]
+        affine = all(load.ref.is_affine for v in values for load in loads(v))
         return affine and all(map(self.values.free, values))
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
@@ -488,8 +486,7 @@ def _only_where(condition: ir.Value, body: Sequence[ir.Statement]) -> list[ir.Le
         return isinstance(value, ir.Select) and value.condition == condition
 
     def late(value: ir.Value) -> bool:
-        subscripts = (s for load in loads(value) for s in load.ref.subscripts)
-        checks = any(isinstance(s, ir.Computed) and s.check for s in subscripts)
+        checks = any(s.check for load in loads(value) for s in load.ref.computed)
         return guarded(value) or (not checks and any(v.type.is_float for v in walk(value)))
 
     asked = {name for name, value in lets.items() if not late(value)}

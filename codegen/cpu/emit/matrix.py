@@ -72,9 +72,7 @@ class MatrixUnit:
         pointer, stride = Val(slot, "ptr"), _ROW
         if matrix.at is not None:
             assert own.rows is not None
-            affine_ = (s for s in matrix.at.subscripts if isinstance(s, ir.Affine))
-            names = {name for s in affine_ for name, _ in s.terms}
-            at_once = names - self.dims.keys() - scope.folds.keys()
+            at_once = matrix.at.names - self.dims.keys() - scope.folds.keys()
             first = scope.moved({}, {name: At() for name in at_once})
             pointer = self._pointer(matrix.at, first)
             stride = self._stride(matrix.at, own.rows)

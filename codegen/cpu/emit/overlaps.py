@@ -62,9 +62,8 @@ def may_be_done_again(program: ir.Built, fold: ir.Fold, body: ir.Statement) -> b
 def _is_panel(program: ir.Built, fold: ir.Fold, ref: ir.TensorRef) -> bool:
     """Whether all iterations write to the same place of memory that is nobody else's."""
     scratch = program.tensor(ref.tensor).role is ir.Role.SCRATCH
-    affine = [s for s in ref.subscripts if isinstance(s, ir.Affine)]
-    moved = any(_names(index, fold.dim) for index in affine)
-    return scratch and len(affine) == len(ref.subscripts) and not moved
+    moved = any(_names(index, fold.dim) for index in ref.affine)
+    return scratch and ref.is_affine and not moved
 
 
 def _divides_index(value: ir.Value) -> bool:
@@ -81,7 +80,7 @@ def _indices(statement: ir.Statement) -> Iterator[ir.Affine]:
     for value in values_in(statement):
         yield from indices(value)
     if isinstance(statement, ir.Store | ir.Prefetch):
-        yield from (s for s in statement.ref.subscripts if isinstance(s, ir.Affine))
+        yield from statement.ref.affine
 
 
 def _bounds(statement: ir.Statement) -> tuple[tuple[ir.Affine, int], ...]:

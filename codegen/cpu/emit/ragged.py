@@ -113,7 +113,7 @@ class Ragged:
             yield from self._side_by_side(lane, each, product)
 
     def _affine(self, ref: ir.TensorRef) -> bool:
-        return all(isinstance(s, ir.Affine) for s in ref.subscripts)
+        return ref.is_affine
 
     def _itemsize(self, ref: ir.TensorRef) -> int:
         return self.program.tensor(ref.tensor).layout.itemsize

@@ -129,11 +129,8 @@ class AccessWriter:
             for axis, s in enumerate(ref.subscripts)
             if isinstance(s, ir.Computed)
         ]
-        shift = sum(
-            -layout.origin[axis] * layout.strides[axis]
-            for axis, s in enumerate(ref.subscripts)
-            if isinstance(s, ir.Computed)
-        )
+        lies = zip(ref.subscripts, layout.origin, layout.strides, strict=True)
+        shift = sum(-o * stride for s, o, stride in lies if isinstance(s, ir.Computed))
         place = place + ir.Affine((), shift)
         whole = ir.Affine(tuple((n, c // size) for n, c in place.terms), place.constant // size)
         if not all(

@@ -322,7 +322,6 @@ def _used(
                 positions = (v.index for v in found if isinstance(v, ir.Position))
                 named |= {geometry.dim_of(n) for a in positions for n, _ in a.terms}
             for ref in refs:
-                affine = (x for x in ref.subscripts if isinstance(x, ir.Affine))
                 if ref not in read:
-                    named |= {geometry.dim_of(n) for a in affine for n, _ in a.terms}
+                    named |= set(map(geometry.dim_of, ref.names))
     return [d for d in geometry.dims if d in named]

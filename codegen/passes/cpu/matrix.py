@@ -22,7 +22,7 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, why_not_along
 from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment, why_not_dotted
-from tcl.codegen.passes.cpu.stage import copied_of, dims_of, why_not_copied
+from tcl.codegen.passes.cpu.stage import copied_of, why_not_copied
 from tcl.codegen.passes.knobs import (
     NONE,
     Decoded,
@@ -98,7 +98,7 @@ def _sides(nest: ir.Nest, rows: str, columns: str) -> tuple[ir.Value, ir.Value] 
     left, right = dot_factors(nest.point.value)
     for row, column in ((left, right), (right, left)):
         own, its = (
-            frozenset().union(*(dims_of(x.ref) for x in loads(side))) for side in (row, column)
+            frozenset().union(*(x.ref.names for x in loads(side))) for side in (row, column)
         )
         if nest.dot_product.dim in own & its and rows in own - its and columns in its - own:
             return row, column

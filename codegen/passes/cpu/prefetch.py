@@ -10,7 +10,7 @@ from tcl.codegen.loopir.walk import loads, operands, rewritten
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse
-from tcl.codegen.passes.cpu.stage import dims_of, overlaps
+from tcl.codegen.passes.cpu.stage import overlaps
 from tcl.codegen.passes.knobs import OPERANDS, Decoded, KnobSubject, OptionKnobs, Values, padded
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
@@ -71,7 +71,7 @@ class PrefetchOperands:
             by = selecting(program, load.ref)
             if by is None:
                 return f"{operand}: subscripts that are not inputs in order select the element"
-            if lane is not None and any(lane.dim in dims_of(ref) for ref in by):
+            if lane is not None and any(lane.dim in ref.names for ref in by):
                 return f"{operand}: each lane has an element that data select"
             if load.ref in copied:
                 if nest.mma or nest.dot_product is not None:
@@ -89,7 +89,7 @@ def read_once(program: ir.Program, nest: ir.Nest, load: ir.Load) -> bool:
     readers = [x for n in program.nests for x in operands(n.point)]
     alone = sum(x.ref.tensor == load.ref.tensor for x in readers) == 1
     moving = {d.name for d in nest.dims if not provably_equal(d.extent, 1)}
-    return alone and moving <= dims_of(load.ref) and not overlaps(nest, load)
+    return alone and moving <= load.ref.names and not overlaps(nest, load)
 
 
 def selecting(program: ir.Program, ref: ir.TensorRef) -> tuple[ir.TensorRef, ...] | None:
@@ -110,7 +110,7 @@ def selecting(program: ir.Program, ref: ir.TensorRef) -> tuple[ir.TensorRef, ...
 def _in_row_major_order(program: ir.Program, ref: ir.TensorRef) -> bool:
     tensor = program.tensor(ref.tensor)
     layout = tensor.layout
-    plain = all(isinstance(s, ir.Affine) for s in ref.subscripts) and ref.subscripts
+    plain = ref.is_affine and ref.subscripts
     if tensor.role is not ir.Role.INPUT or not plain or isinstance(layout.elements, Size):
         return False
     ordered = ir.contiguous(layout.type, layout.extents, layout.origin)
@@ -139,7 +139,7 @@ def _selected(
         at = ir.TensorRef(load.ref.tensor, (*row, ir.Computed(position, check=False)))
         return replace(load, ref=at)
 
-    if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+    if ref.is_affine:
         return None
     subscripts = tuple(
         s if isinstance(s, ir.Affine) else ir.Computed(rewritten(s.value, later), check=False)
@@ -155,7 +155,7 @@ def next_block(
     first, if a part of the second cache holds such a block, and no loop outside of it comes back
     to it; else 0. Windows of neighbouring iterations may overlap, where reductions go through
     rows that lie further apart: else all is read in order."""
-    if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
+    if not ref.is_affine:
         return 0
     place = layout.place(ref)
     position, lanes = chosen.vectorize or (-1, 1)

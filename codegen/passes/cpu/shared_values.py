@@ -13,7 +13,6 @@ from dataclasses import replace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
-from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_equal
@@ -97,7 +96,7 @@ def _share(
     after = shared.groups[earlier + 1 : later + 1]
     if (
         _is_stored(shared.groups[earlier], after, wanted, program)
-        and dims_of(maker.point.target) <= back.keys()
+        and maker.point.target.names <= back.keys()
     ):
         ref = maker.point.target
     else:
@@ -105,7 +104,7 @@ def _share(
         if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
             return False
         ref = _memory(shared, earlier, wanted, *place)
-    subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
+    subscripts = (moved(s, back) for s in ref.affine)
     found = ir.Load(ir.TensorRef(ref.tensor, tuple(subscripts)), value.type, total=True)
     point = replace(user.point, value=replaced(user.point.value, value, found))
     shared.groups[later] = replace(shared.groups[later], leader=replace(user, point=point))
@@ -153,7 +152,7 @@ def _may_be_shared(value: ir.Value) -> bool:
     for v in walk(value):
         if isinstance(v, ir.Variable | ir.Combined):
             return False
-        if isinstance(v, ir.Load) and any(isinstance(s, ir.Computed) for s in v.ref.subscripts):
+        if isinstance(v, ir.Load) and not v.ref.is_affine:
             return False
     return True
 

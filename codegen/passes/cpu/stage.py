@@ -108,9 +108,7 @@ def overlaps(nest: ir.Nest, load: ir.Load) -> bool:
     """Whether an operand that can be copied is read through a window: several dimensions move along
     one of its axes. A copy with an axis for each of these would hold most elements several times,
     so that before all loops a box of the tensor is copied instead."""
-    return nest.dot_product is None and any(
-        isinstance(s, ir.Affine) and len(s.terms) > 1 for s in load.ref.subscripts
-    )
+    return nest.dot_product is None and any(len(s.terms) > 1 for s in load.ref.affine)
 
 
 def elements_of(nest: ir.Nest, load: ir.Load) -> int:
@@ -121,7 +119,7 @@ def elements_of(nest: ir.Nest, load: ir.Load) -> int:
 def _intervals(nest: ir.Nest, load: ir.Load) -> list[tuple[int, int]]:
     """The first and the last index of an operand along each axis of its tensor."""
     dims = {d.name: d for d in nest.dims}
-    return [s.interval(dims) for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+    return [s.interval(dims) for s in load.ref.affine]
 
 
 def _box(
@@ -160,7 +158,7 @@ def why_not_copied(nest: ir.Nest, load: ir.Load, *, partly: bool = False) -> str
     ``partly``: who copies leaves out what is not there."""
     if nest.sequential:
         return nest.sequential
-    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+    if not load.ref.is_affine:
         return "data select the element that is read"
     if not load.total and not partly:
         return "it is read only under a condition, and may be out of range"
@@ -185,12 +183,6 @@ def made_with(nests: Sequence[ir.Nest], nest: ir.Nest) -> set[str]:
         position -= 1
         found.add(nests[position].point.target.tensor)
     return found
-
-
-def dims_of(ref: ir.TensorRef) -> frozenset[str]:
-    """The dimensions that an element's place depends on."""
-    affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-    return frozenset(name for s in affine for name, _ in s.terms)
 
 
 def copied_of(nest: ir.Nest, load: ir.Load) -> ir.Value:
@@ -253,7 +245,7 @@ def _moves(value: ir.Value) -> bool:
 
 def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
     """The level right inside of the last loop over tiles (given by dims) that moves the operand."""
-    dims = dims_of(ref)
+    dims = ref.names
     return max((k for k, dim in enumerate(tiles, 1) if dim in dims), default=0)
 
 
@@ -263,7 +255,7 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
     # Each length of a rest has code of its own: where sizes vary, of words too much.
-    varies = any(isinstance(nest.dim(name).extent, Size) for name in dims_of(load.ref))
+    varies = any(isinstance(nest.dim(name).extent, Size) for name in load.ref.names)
     words = nest.dot_product.dim if varies and nest.dot_product is not None else None
     in_order = (nest.dim(name) for name in layout.in_order(load.ref) if name != words)
     longest = max(in_order, key=lambda d: representative(d.extent), default=None)
@@ -272,7 +264,7 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
 
 def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> list[ir.Fold]:
     """The axes of a panel: those of the folds inside of this one that move it."""
-    dims = dims_of(load.ref)
+    dims = load.ref.names
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
     shared = nest.lane is None or nest.lane.dim not in dims
@@ -291,7 +283,7 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
     reads, dims = operands(on.nest.point), on.nest.dims
 
     def read_again(load: ir.Load) -> bool:
-        return math.prod(on.nest.dim(d).extent for d in dims_of(load.ref)) < on.nest.points
+        return math.prod(on.nest.dim(d).extent for d in load.ref.names) < on.nest.points
 
     able = [
         k

@@ -44,7 +44,7 @@ def _why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool) -> str | N
     lane = nest.lane
     if lane is None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
-    if not all(isinstance(s, ir.Affine) for s in target.subscripts):
+    if not target.is_affine:
         return f"data select the elements of {target.tensor} that it writes"
     if layout.step(target, lane.dim) != 1:
         return f"lanes along {lane.dim} are not adjacent in {target.tensor}"

@@ -135,14 +135,14 @@ def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
 def _is_plain(nest: ir.Nest) -> bool:
     """Whether nothing is done for the nest besides what its point says."""
     point = nest.point
-    return not (
+    return point.target.is_affine and not (
         nest.sequential
         or nest.staged
         or nest.prefetched
         or point.lets
         or point.kept
         or any(x.alignment for x in nest.loops)
-    ) and all(isinstance(s, ir.Affine) for s in point.target.subscripts)
+    )
 
 
 def _exact(point: ir.Point) -> bool:

@@ -283,9 +283,7 @@ def _anywhere(value: ir.Value, changed: set[str]) -> bool:
         if isinstance(v, ir.Call | ir.Variable | ir.Combined):
             return False
         if isinstance(v, ir.Load) and (
-            not v.total
-            or v.ref.tensor in changed
-            or any(isinstance(s, ir.Computed) for s in v.ref.subscripts)
+            not v.total or v.ref.tensor in changed or not v.ref.is_affine
         ):
             return False
     return True

@@ -94,11 +94,9 @@ class Numbering:
         return _LEVELS.index(fold.level) if fold.dim in self.warp else -1
 
 
-def _names(load: ir.Load) -> set[str]:
+def _names(load: ir.Load) -> frozenset[str]:
     """The dimensions with which an operand moves; none for one whose places data decides."""
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    plain = len(affine) == len(load.ref.subscripts)
-    return {name for s in affine for name, _ in s.terms} if plain else set()
+    return load.ref.names if load.ref.is_affine else frozenset()
 
 
 def _warp(dims: Sequence[str], own: Sizes) -> dict[str, tuple[tuple[str, int], ...]]:
@@ -135,7 +133,7 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
             continue  # threads write neighbours
         lies = [(program.tensor(x.ref.tensor).layout, x.ref) for x in loads]
         width = math.gcd(kept, max(1, 16 // max(x.itemsize for x, _ in lies)))
-        subscripts = (s for x in loads for s in x.ref.subscripts if isinstance(s, ir.Affine))
+        subscripts = (s for x in loads for s in x.ref.affine)
         if any(s.coefficient(dim.name) and _in(s, reductions) for s in subscripts):
             found[dim.name] = kept
         elif width > 1 and any(

@@ -180,8 +180,7 @@ def _panels(program: ir.Program, nests: Iterable[ir.Nest]) -> tuple[tuple[ir.Pan
         name, source = c.panel.tensor, c.source.ref
         layout = program.tensor(name).layout
         size, offset = panel_bytes(layout), -(-offset // layout.base) * layout.base
-        affine = (s for s in source.subscripts if isinstance(s, ir.Affine))
-        ends = tuple(dim for s in affine if (dim := moving(nest, s)) is not None)
+        ends = tuple(dim for s in source.affine if (dim := moving(nest, s)) is not None)
         found.append(ir.Panel(name, source.tensor, _fill_of(c).name, offset, size, ends))
         offset += size * c.buffers
     return tuple(found), offset

@@ -76,12 +76,11 @@ def _loops_of(factor: ir.Value, loops: Sequence[ir.Loop]) -> list[ir.Loop] | Non
     if len(read) != 1 or len(inner) == 1 or not all(isinstance(v, known) for v in inner):
         return None
     (load,) = read
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    if not load.total or len(affine) < len(load.ref.subscripts):
+    if not load.total or not load.ref.is_affine:
         return None
     if factor.type.compute != factor.type or load.type.bits < factor.type.bits:
         return None  # who computes with it may want it unrounded; it would take more registers
-    names = {name for a in affine for name, _ in a.terms}
+    names = load.ref.names
     return [x for x in loops if x.fold.dim in names or x.fold.name in names]
 
 
@@ -118,8 +117,7 @@ class KeptReads:
             values += [e.value for e in epilogues if not _asks(e.value)]
         words = 0
         for load in dict.fromkeys(load for value in values for load in loads(value)):
-            affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-            names = {name for a in affine for name, _ in a.terms}
+            names = load.ref.names
             own = [
                 x
                 for x in loops
@@ -129,7 +127,7 @@ class KeptReads:
             kept = math.prod(counts) * max(1, load.type.compute.bits // 32)
             if (
                 not load.total
-                or len(affine) < len(load.ref.subscripts)
+                or not load.ref.is_affine
                 or load.ref.tensor in (*panels, *group.written)
                 or names & reduced
                 or load.type.compute != load.type

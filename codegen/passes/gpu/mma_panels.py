@@ -65,9 +65,9 @@ def why_not_fed(
                 f"begin at multiples of {_ROW} bytes"
             )
         reduction = nest.dims[mma[2]].name
-        ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
         # Panels are zero beyond such an axis, which sums need where loops go further.
         whole = provably_equal(nest.reach(reduction), nest.dim(reduction).extent)
+        ends = load.ref.affine
         if not whole and not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
             return (
                 f"mma: nest {nest.name}: no axis of {load.ref.tensor} depends on {reduction} alone"

@@ -101,9 +101,7 @@ def _why_no_product(nest: ir.Nest, dims: list[ir.Dim]) -> str | None:
     if nest.point.type not in (FLOAT16, BFLOAT16, FLOAT32):
         return f"tensor cores do not compute sums of {nest.point.type}"
     rows, columns, depth = (d.name for d in dims)
-    names = [
-        {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in found
-    ]
+    names = [x.ref.names for x in found]
     for row, column in (names, names[::-1]):
         apart = columns not in row and rows not in column
         if apart and {rows, depth} <= row and {columns, depth} <= column:

@@ -119,7 +119,7 @@ def _kept(
         tensor = program.tensor(ref.tensor)
         if times[ref] < 2 or ref.tensor in written or load.type != tensor.layout.type:
             continue
-        names = {n for s in ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms}
+        names = ref.names
         if not shared <= names:
             continue  # one element for all who share a sum
         over = tuple(f for f in own if f.dim in names)

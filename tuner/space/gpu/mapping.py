@@ -14,7 +14,6 @@ from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Trials
-from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.steps import DIVIDING, LOOPS
@@ -230,7 +229,7 @@ class _Nest:
             words *= self.member.sums
         own |= {k.dim.name: held[k.dim.name][0] for k in knobs.reductions}
         for load in knobs.panels.reads:
-            dims = dims_of(load.ref)
+            dims = load.ref.names
             count = math.prod(n for name, n in own.items() if name in dims)
             words += count * _registers_of_value(load.type.compute.bits)
         threads = -(-divided.block_threads // self.profile.warp) * self.profile.warp

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.knobs import Knob, Value
-from tcl.codegen.passes.cpu.stage import dims_of
 
 _OPERANDS = 4
 """Operands that get a knob: the first ones that can be staged."""
@@ -106,11 +105,10 @@ def said_of_panels(
 def _can(nest: ir.Nest, load: ir.Load) -> bool:
     """Whether a copy of an operand can be made, and is of use: other points read the same, and
     more than a single element."""
-    dims = dims_of(load.ref)
+    dims = load.ref.names
     again = any(d.extent > 1 and d.name not in dims for d in nest.dims)
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    windows = any(len(s.terms) > 1 for s in affine)
-    known = 0 < len(affine) == len(load.ref.subscripts)
+    windows = any(len(s.terms) > 1 for s in load.ref.affine)
+    known = bool(load.ref.subscripts) and load.ref.is_affine
     return known and (again or windows) and load.ref.tensor != nest.point.target.tensor
 
 
@@ -120,7 +118,7 @@ def _level(text: str, load: ir.Load, loops: Sequence[str]) -> int:
     if text == BLOCK:
         return 1
     if text == LOOP:
-        moving = dims_of(load.ref)
+        moving = load.ref.names
         return 1 + max((k + 1 for k, name in enumerate(loops) if name in moving), default=0)
     return int(text)
 
