@@ -12,6 +12,7 @@ from nests import NARROW, WIDE, sized
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.ranges.sized import SizedDef
@@ -101,3 +102,19 @@ def test_expansions_of_built_ins_call_nothing_lane_by_lane(call: str) -> None:
     text = emit_program(schedule(each, MappingOptions().vectorize(8), AVX512), AVX512).text
     library = set(re.findall(r"declare double @(\w+)\(double\)", text))
     assert library <= {"sin", "cos", "tan"}, "but for large arguments"
+
+
+@pytest.mark.parametrize("name", ["Cascade Lake", "Haswell"])
+def test_a_half_alone_waits_for_nothing(name: str) -> None:
+    """``vpinsrw`` would wait for the sum before, which was in its register."""
+    device = find(name)
+    assert device is not None
+    each = sized(
+        "half(N) X, int32(N) I, float(G) Z) -> (float(G) S) { S(I(n)) +=! float(X(n)) }",
+        (1000,),
+        (1000,),
+        (50,),
+    )
+    code = assembled(each, MappingOptions(), replace(device, threads=1))
+    assert "vcvtph2ps" in code
+    assert "vpinsrw" not in code
