@@ -14,6 +14,7 @@ from typing import assert_never
 from tcl.codegen.loopir import ir, reciprocals
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
+from tcl.codegen.loopir.quotients import interval_at_points
 from tcl.codegen.loopir.scans import with_running_results
 from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass
@@ -161,8 +162,9 @@ class _StatementLowering:
                 total &= origin <= low and high < origin + layout.extents[axis]
             else:
                 computed = self._computed(read, axis, expr)
-                subscripts.append(computed)
-                total &= self._stays_inside(computed, layout, axis)
+                inside = self._stays_inside(computed, layout, axis)
+                subscripts.append(replace(computed, check=computed.check and not inside))
+                total &= inside
         ref = ir.TensorRef(read.tensor, tuple(subscripts))
         statement = self.at.statement
         if read.tensor == statement.target:
@@ -174,14 +176,19 @@ class _StatementLowering:
 
     def _stays_inside(self, subscript: ir.Computed, layout: ir.Layout, axis: int) -> bool:
         """Whether it is an index of the tensor at every point, whatever the data."""
-        lets = {let.name: let.value for let in self.lets}
-        found = None if subscript.check else interval_of(subscript.value, self.by_dim, lets)
-        if found is None or any(isinstance(x, Size) for x in (*found, *layout.extents)):
+        if isinstance(layout.extents[axis], Size):
             return False
-        return (
-            layout.origin[axis] <= found[0]
-            and found[1] < layout.origin[axis] + layout.extents[axis]
-        )
+        of = subscript.value, self.by_dim, {let.name: let.value for let in self.lets}
+        first, end = layout.origin[axis], layout.origin[axis] + layout.extents[axis]
+
+        def holds(found: tuple[int, int] | None) -> bool:
+            if found is None or any(isinstance(x, Size) for x in found):
+                return False
+            return first <= found[0] and found[1] < end
+
+        # An interval says too little of ``i % 2 == 0 ? i + 1 : i - 1``.
+        by_parts = not subscript.check and holds(interval_of(*of))
+        return by_parts or holds(interval_at_points(*of))
 
     def _computed(self, read: ck.Read, axis: int, expr: ck.Expr) -> ir.Computed:
         """A subscript that depends on data, or has to be checked."""

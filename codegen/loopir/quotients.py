@@ -1,16 +1,31 @@
-"""Values that quotients and remainders of indices by constants decide, such as ``x / 8 + x % 8``:
-at any point they are known without data."""
+"""Values that quotients and remainders of indices by constants decide, such as ``x / 8 + x % 8``
+and ``x % 2 == 0 ? x + 1 : x - 1``: at any point they are known without data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.sizes.varying import representative
+from tcl.codegen.loopir.walk import walk
+from tcl.grammar.sizes.varying import Size, representative
+from tcl.grammar.syntax.types import INT64, ScalarType
+
+COMPARISONS = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_POINTS = 1 << 14
+"""Points at which ``interval_at_points`` computes a value, at most."""
 
 
 def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[str] | None:
@@ -34,6 +49,14 @@ def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[
                 op="+" | "-" | "*" | "min" | "max", left=left, right=right, type=type_
             ) if type_.is_integral:
                 pending += left, right
+            case ir.Binary(op=op, left=left, right=right) if (
+                op in COMPARISONS and left.type.is_integral and right.type.is_integral
+            ):
+                pending += left, right
+            case ir.Select(condition=condition, then=then, otherwise=otherwise, type=type_) if (
+                type_.is_integral
+            ):
+                pending += condition, then, otherwise
             case _:
                 return None
     return found
@@ -44,28 +67,78 @@ def index_at(value: ir.Value, at: Mapping[str, Any], lets: Mapping[str, ir.Value
     match value:
         case ir.Position(index=index):
             terms = (representative(c) * at[name] for name, c in index.terms)
-            return sum(terms, representative(index.constant))
+            return _wrapped(sum(terms, representative(index.constant)), value.type)
         case ir.Const(value=constant):
             return constant
         case ir.Variable(name=name):
             return index_at(lets[name], at, lets)
-        case ir.Binary(op=op, left=left, right=right):
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return np.where(*(index_at(v, at, lets) for v in (condition, then, otherwise)))
+        case ir.Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            return COMPARISONS[op](index_at(left, at, lets), index_at(right, at, lets))
+        case ir.Binary(op=op, left=left, right=right, type=type_):
             one, other = (index_at(v, at, lets) for v in (left, right))
-            match op:
-                case "+":
-                    return one + other
-                case "-":
-                    return one - other
-                case "*":
-                    return one * other
-                case "min":
-                    return np.minimum(one, other)
-                case "max":
-                    return np.maximum(one, other)
-            times = np.where(other == 0, 0, np.trunc(one / np.where(other == 0, 1, other)))
-            times = times.astype(np.int64)
-            return times if op == "/" else np.where(other == 0, 0, one - times * other)
+            return _wrapped(_operation(op, one, other), type_)
     raise ir.IRError("not decided by indices")
+
+
+def _wrapped(value: Any, type_: ScalarType) -> Any:
+    """What becomes of a value in 64 bits that is made one of a type."""
+    if type_.bits >= INT64.bits:
+        return value
+    low, high = type_.limits
+    return (value - low) % (high - low + 1) + low
+
+
+def _operation(op: str, one: Any, other: Any) -> Any:
+    """As of C, and 0 where a divisor is 0."""
+    match op:
+        case "+":
+            return one + other
+        case "-":
+            return one - other
+        case "*":
+            return one * other
+        case "min":
+            return np.minimum(one, other)
+        case "max":
+            return np.maximum(one, other)
+    size = np.abs(one) // np.where(other == 0, 1, np.abs(other))
+    times = np.where(other == 0, 0, np.where((one < 0) == (other < 0), size, -size))
+    return times if op == "/" else np.where(other == 0, 0, one - times * other)
+
+
+def interval_at_points(
+    value: ir.Value, dims: Mapping[str, ir.Dim], lets: Mapping[str, ir.Value]
+) -> tuple[int, int] | None:
+    """The smallest and the largest of such a value, which is computed at all points; None of other
+    values, where these are too many or sizes vary."""
+    named = dims_named((value,), lets)
+    if named is None:
+        return None
+    moving = [dims[name] for name in sorted(named)]
+    ends = [end for d in moving for end in (d.first, d.extent)]
+    if any(isinstance(x, Size) for x in (*ends, *_numbers(value, lets))):
+        return None
+    extents = [d.extent for d in moving]
+    if not 0 < math.prod(extents) <= _POINTS:
+        return None
+    steps = np.indices(extents, sparse=True) if extents else ()
+    at = {d.name: d.first + n for d, n in zip(moving, steps, strict=True)}
+    found = index_at(value, at, lets)
+    return int(np.min(found)), int(np.max(found))
+
+
+def _numbers(value: ir.Value, lets: Mapping[str, ir.Value]) -> Iterator[int]:
+    """The numbers in such a value."""
+    for v in walk(value):
+        match v:
+            case ir.Position(index=index):
+                yield from (index.constant, *(c for _, c in index.terms))
+            case ir.Const(value=int(constant)):
+                yield constant
+            case ir.Variable(name=name):
+                yield from _numbers(lets[name], lets)
 
 
 _ROWS = 4

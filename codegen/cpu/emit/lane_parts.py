@@ -13,6 +13,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.periods import interval_of
+from tcl.codegen.loopir.quotients import COMPARISONS
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least
 from tcl.grammar.syntax.types import INT64
@@ -48,6 +49,31 @@ class LaneParts:
 def _of_lanes(shared: At, own: tuple[int, ...]) -> LaneParts:
     least = min(own)
     return LaneParts(shared + least, tuple([k - least for k in own]), max(own) - least)
+
+
+def _selected(
+    holds: Callable[[int, int], bool],
+    compared: tuple[LaneParts | None, LaneParts | None],
+    sides: tuple[LaneParts | None, LaneParts | None],
+) -> LaneParts | None:
+    """One of two sides in each lane, where it is known now which one, and lanes of both share the
+    same but for a number."""
+    (one, other), (then, otherwise) = map(_in_lanes, compared), map(_in_lanes, sides)
+    if one is None or other is None or then is None or otherwise is None:
+        return None
+    if one[0] != other[0] or then[0] != otherwise[0]:
+        return None
+    lanes = zip(one[1], other[1], then[1], otherwise[1], strict=True)
+    own = tuple([x if holds(a, b) else y for a, b, x, y in lanes])
+    return _of_lanes(At(then[0]), own)
+
+
+def _in_lanes(parts: LaneParts | None) -> tuple[Val | None, tuple[int, ...]] | None:
+    """What lanes share that is not known now, and the number that each of them adds to it, if these
+    are known."""
+    if parts is None or parts.known is None:
+        return None
+    return parts.shared.base, tuple([parts.shared.constant + k for k in parts.known])
 
 
 @dataclass(slots=True)
@@ -101,6 +127,8 @@ class Parting:
                 if any(isinstance(x, Size) for x in (first.constant, step)):
                     return None
                 return _of_lanes(first, tuple([step * k for k in range(scope.lanes)]))
+            case ir.Const(value=int(constant)) if not isinstance(constant, bool | Size):
+                return LaneParts(At(None, constant), (0,) * scope.lanes, 0)
             case ir.Variable(name=name) if name in scope.variables:
                 found = self.variables.get(scope.variables[name].text)
                 if found is not None and found.lanes < scope.lanes:  # the same in all lanes
@@ -124,6 +152,10 @@ class Parting:
             ):
                 one, other = self.of(left, scope), self.of(right, scope)
                 return None if one is None or other is None else self._bounded(op, one, other)
+            case ir.Select(condition=ir.Binary(op=op, left=left, right=right)) if op in COMPARISONS:
+                sides = self.parts(value.then, scope), self.parts(value.otherwise, scope)
+                compared = self.parts(left, scope), self.parts(right, scope)
+                return _selected(COMPARISONS[op], compared, sides)
         return None
 
     def of(self, value: ir.Value, scope: Scope) -> LaneParts | None:

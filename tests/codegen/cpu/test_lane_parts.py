@@ -4,6 +4,7 @@ lanes."""
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -54,9 +55,14 @@ def place(rng: random.Random, index: str, extent: int) -> tuple[str, int]:
             f"min(max({index} - {by}, {more}), {max(extent - 2, more)})",
             f"max({extent - 1 - more} - {index}, 0)",
             f"min({index} / {by}, {more})",
+            f"{index} + {by - 1} - 2 * ({index} % {by})",
+            f"({index} % {by} < {more} ? {index} + {by} : {index} - {index} % {by})",
+            f"({index} % 2 == 0 ? {index} + 1 : {index} - 1)",
+            f"({index} < {extent // 2} ? {index} + {more} : {index} / {by})",
         ]
     )
-    values = [eval(found.replace("/", "//"), {index: at}) for at in range(extent)]
+    python = re.sub(r"\((.*) \? (.*) : (.*)\)", r"(\2 if \1 else \3)", found).replace("/", "//")
+    values = [eval(python, {index: at}) for at in range(extent)]
     assert min(values) >= 0
     return found, max(values) + 1
 
@@ -197,3 +203,24 @@ def test_lanes_of_two_planes_are_two_loads() -> None:
     assert "load <8 x float>" in found
     assert "@tcl_fail" not in found
     assert "insertelement <16 x float>" not in found
+
+
+@pytest.mark.parametrize("pair", ["x % 2 == 0 ? x + 1 : x - 1", "x + 1 - 2 * (x % 2)"])
+def test_pairs_that_change_places_are_one_load(pair: str) -> None:
+    """As in rotary embeddings. Computed at all points, no place is outside of the tensor."""
+    device = find("Cascade Lake")
+    assert device is not None
+    text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = X(y, {pair}) where y in 0:H, x in 0:W }}"
+    found = emitted(text, device, np.zeros((30, 64), np.float32))
+    assert "load <16 x float>" in found
+    assert "<i32 1, i32 0, i32 3, i32 2, i32 5" in found
+    assert "@tcl_fail" not in found
+    assert "insertelement <16 x float>" not in found
+
+
+def test_a_place_outside_is_checked() -> None:
+    device = find("Cascade Lake")
+    assert device is not None
+    read = "X(y, x % 2 == 0 ? x + 1 : x - 1) where y in 0:H, x in 0:W"
+    text = f"def f(float(H, W) X) -> (O) {{ O(y, x) = {read} }}"
+    assert "@tcl_fail" in emitted(text, device, np.zeros((30, 67), np.float32))
