@@ -92,16 +92,18 @@ class OperandAccess:
     """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
     tells of points in the middle then, and lanes are moved as where these end."""
 
-    def cycles(self, lane: str | None, lanes: int) -> float:
-        """To read it once, in all lanes."""
+    def cycles(self, lane: str | None, lanes: int, vectors: int = 1) -> float:
+        """To read it once, in all lanes; of so many ``vectors`` side by side, of each."""
         if self.parts > 1:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
             return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
         wraps = self.wrapped.get(lane or "", 0) >= lanes
         if lanes > 1 and lane is not None and lane in self.moved:
-            places = self.moved[lane][: 2 * lanes]
-            found = self._from_row(places, lanes, bounded=lane in self.bounded)
+            bounded = lane in self.bounded
+            found = self._from_row(self.moved[lane][: 2 * lanes], lanes, bounded=bounded)
+            if vectors > 1 and not bounded:
+                found = min(found, self._of_period(self.moved[lane], lanes, vectors))
             return min(found, WRAPPED_LOAD_CYCLES) if wraps else found
         if lanes > 1 and wraps:
             return WRAPPED_LOAD_CYCLES
@@ -134,6 +136,25 @@ class OperandAccess:
             return GATHERED_LANE_CYCLES * lanes
         found = sum(VECTOR_LOAD_CYCLES * -(-count // lanes) + SHUFFLE_CYCLES for _, count in rows)
         return found if alike else found + REMAINDER_CYCLES
+
+    def _of_period(self, places: Sequence[int], lanes: int, vectors: int) -> float:
+        """As ``_from_row``, where lanes of so many vectors take the same of the next ones, as three
+        of ``X(i / 3)`` do: where these lie is known then."""
+        period = lanes * vectors
+        if len({y - x for x, y in zip(places, places[period:], strict=False)}) != 1:
+            return math.inf
+        rows = [
+            short_rows(places[k : k + lanes], self.itemsize, lanes) for k in range(0, period, lanes)
+        ]
+        if not all(rows):
+            return math.inf
+        counts = [count for each in rows for _, count in each or ()]
+        found = sum(VECTOR_LOAD_CYCLES * -(-n // lanes) + SHUFFLE_CYCLES for n in counts)
+        return found / vectors
+
+    def has_period(self, lane: str, lanes: int, vectors: int) -> bool:
+        """Whether so many vectors are read in less than one by one."""
+        return self.cycles(lane, lanes, vectors) < self.cycles(lane, lanes)
 
     def shares(self, dim: str) -> bool:
         """Whether points next to each other along a dimension may read the same."""
@@ -170,7 +191,7 @@ class OperandAccess:
         """As ``cycles``, for each vector of a register tile: where lanes are apart and other points
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
         read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
-        cycles = self.cycles(lane, lanes)
+        cycles = self.cycles(lane, lanes, sizes.get(lane or "", 1))
         if cycles < lanes or lane is None or self.scattered or not self.total:
             return cycles  # nothing is transposed
         row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)

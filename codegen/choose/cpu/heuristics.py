@@ -224,9 +224,10 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
 def _vectors(core: Core, lane: str, most: int) -> int:
     """Vectors of a register tile that has no rows, where ``most`` are as quick as any: a power of
     two unless all tiles are whole or there is but one, as lines of the cache are fetched in
-    pairs. Pieces of rows, which are read once for several reductions, are long, and of one length:
-    on Zen 4, minima and maxima of columns take .5 to .97 of the time with four vectors, compared
-    with two, and those that the second cache does not hold .7 to .86 with 8 to 10 instead."""
+    pairs, or these are a period of what lanes take. Pieces of rows, which are read once for several
+    reductions, are long, and of one length: on Zen 4, minima and maxima of columns take .5 to .97
+    of the time with four vectors, compared with two, and those that the second cache does not hold
+    .7 to .86 with 8 to 10 instead."""
     extent = core.nest.dim(lane).extent
     if core.fused.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
         in_order = all(a.strides.get(lane, 0) in (0, a.itemsize) for a in core.reads)
@@ -236,6 +237,7 @@ def _vectors(core: Core, lane: str, most: int) -> int:
         pieces = -(-vectors // max(1, longest))
         return max(most, -(-vectors // pieces))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
+    whole = whole or any(a.has_period(lane, core.lanes, most) for a in core.reads)
     return most if whole else 1 << (most.bit_length() - 1)
 
 

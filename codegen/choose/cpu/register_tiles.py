@@ -413,15 +413,25 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     for pair in itertools.combinations(shared[-_PAIRED:], 2):
         tile = dict.fromkeys(pair, 2)
         found.append((nest_cycles(core, lane, tile), tile))
+    pieces = [] if lane is None else _periods(core, lane, extents[lane])
     if lane is not None and 1 < extents[lane] <= _ROW_VECTORS:
-        # What is one for all rows is computed before them.
-        rows = [{**tile, lane: extents[lane]} for tile in ({}, *(tile for _, tile in found))]
-        found += ((nest_cycles(core, lane, row), row) for row in rows)
+        pieces.append(extents[lane])  # what is one for all rows is computed before them
+    rows = [
+        {**tile, lane: n} for n in pieces for tile in ({}, *(tile for _, tile in found)) if lane
+    ]
+    found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
     if least > whole * _WORTH_TILE or _hides_tiles(core, lane, whole):
         return {}
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
+
+
+def _periods(core: Core, lane: str, most: int) -> list[int]:
+    """Vectors of a row after which lanes lie as before, where one is not enough: the fewest."""
+    pieces = range(2, min(most, _ROW_VECTORS) + 1)
+    found = (n for n in pieces if any(a.has_period(lane, core.lanes, n) for a in core.reads))
+    return list(itertools.islice(found, 1))
 
 
 def _hides_tiles(core: Core, lane: str | None, cycles: float) -> bool:
