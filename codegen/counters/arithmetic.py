@@ -7,12 +7,12 @@ sm_90, less what the same kernel without it takes, and without the paths for rar
 from __future__ import annotations
 
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.reciprocals import known_number
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.walk import children, walk
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
@@ -88,7 +88,7 @@ def own_instructions(value: ir.Value) -> Instructions:
         case ir.Load() if not type_.is_float and value.type.bits < 32:
             return _costs(integer=2)  # out of the word that was read
         case ir.Binary(op="/", left=left, right=right) if value.type.compute == FLOAT32:
-            return _quotient(_number(left), _number(right))
+            return _quotient(known_number(left), known_number(right))
         case ir.Binary(op=op, left=left):
             return _operator(op, left.type.compute)
         case ir.Select():
@@ -102,30 +102,13 @@ def own_instructions(value: ir.Value) -> Instructions:
     return {}
 
 
-_FOLDED: Mapping[str, Callable[[float, float], float]] = {
-    **{"+": operator.add, "-": operator.sub, "*": operator.mul}
-}
-
-
-def _number(value: ir.Value) -> float | None:
-    match value:
-        case ir.Const(value=number):
-            return float(number)
-        case ir.Cast(operand=operand):
-            return _number(operand)
-        case ir.Binary(op=op, left=left, right=right) if op in _FOLDED:
-            one, other = _number(left), _number(right)
-            return None if one is None or other is None else _FOLDED[op](one, other)
-    return None
-
-
 def constants_of(value: ir.Value) -> Iterator[str | float]:
     """What in a value needs constants in registers: functions, and divisors."""
     for v in walk(value):
         if isinstance(v, ir.Call) and v.name in ("exp", "exp10") and v.type.compute == FLOAT32:
             yield v.name
         elif isinstance(v, ir.Binary) and v.op == "/" and v.type.compute == FLOAT32:
-            right = _number(v.right)
+            right = known_number(v.right)
             if right is not None and not _exact(right):
                 yield right
 

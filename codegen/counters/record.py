@@ -1,6 +1,6 @@
 """What is noted of a kernel while it is gone through: its accesses, its instructions, and what its
-threads hold. ``walk.py`` goes through the statements of a block, ``thread_body.py`` and ``mma.py``
-through what each thread does.
+threads hold. ``walk.py`` goes through the statements of a block, ``thread_body.py`` through what
+each thread does.
 """
 
 from __future__ import annotations

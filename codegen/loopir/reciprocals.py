@@ -24,7 +24,7 @@ def added(op: str, value: ir.Value) -> ir.Value:
     condition, quotient = guard(op, value)
     match quotient:
         case ir.Binary(op="/", left=left, right=right, type=type_) if type_ in (FLOAT32, FLOAT64):
-            divisor = _number(right)
+            divisor = known_number(right)
             if divisor is None or not _WITHIN[0] <= abs(divisor) <= _WITHIN[1]:
                 return value
             product = ir.Binary("*", left, ir.Const(1.0 / divisor, type_), type_)
@@ -34,16 +34,16 @@ def added(op: str, value: ir.Value) -> ir.Value:
     return value
 
 
-def _number(value: ir.Value) -> float | None:
+def known_number(value: ir.Value) -> float | None:
     """A value that is a known number, exactly; None for others, as sizes that vary."""
     found: float | None = None
     match value:
         case ir.Const(value=int() | float() as number):
             found = number
         case ir.Cast(operand=operand):
-            found = _number(operand)
+            found = known_number(operand)
         case ir.Binary(op="+" | "-" | "*" as op, left=left, right=right):
-            one, other = _number(left), _number(right)
+            one, other = known_number(left), known_number(right)
             if one is None or other is None:
                 return None
             found = one * other if op == "*" else one + other if op == "+" else one - other

@@ -14,7 +14,6 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.exchanged import exchanged
 from tcl.codegen.loopir.fragments import Fragment, fragments, row_loop
 from tcl.codegen.loopir.terms import guard
 from tcl.codegen.loopir.thread_body import ThreadBody
@@ -94,7 +93,7 @@ class _BodyWriter:
         row = row_loop(body.geometry, body.loops, body.statements, found)
         read = {f: read_fragment(f, writer, scope) for f in found if row not in f.over}
         fixed = [x.fold for x in body.loops if x.fold not in (body.lane, row)]
-        pairs = exchanged(body)
+        pairs = body.exchanged()
         if pairs is not None:
             self._exchanged(pairs, [f for f in fixed if f != pairs], scope, read)
             return
