@@ -240,12 +240,10 @@ class AccessEmitter:
         b, type_ = self.b, memory_type(layout.type)
         spare = Val(b.alloca(type_), "ptr")
         pointer = b.unforeseen(where, self.pointers.at(tensor, at.offset), spare)
-        note = f", align {layout.alignment}"
-        old = b.load(tensor, f"load {type_}, {pointer}{note}", type_)
+        old = b.read(tensor, pointer, layout.alignment, type_)
         new = change(from_memory(b, old, layout.type, self.native_half))
-        b.store(
-            tensor, f"store {to_memory(b, new, layout.type, self.native_half)}, {pointer}{note}"
-        )
+        raw = to_memory(b, new, layout.type, self.native_half)
+        b.store(tensor, f"store {raw}, {pointer}, align {layout.alignment}")
 
     def copy_elements(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
         """Writes an element of the same type to a panel, bit by bit; whether it is such a one."""
@@ -441,33 +439,27 @@ class AccessEmitter:
     def _load(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
         pointer = self.pointers.at(tensor, at.offset)
-        note = f", align {layout.alignment}"
         if at.apart(0) and not at.spread:
-            return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
+            return b.read(tensor, pointer, layout.alignment, type_)
         if at.apart(layout.itemsize):
-            return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
+            return b.read(tensor, pointer, layout.alignment, type_, lanes)
         if at.apart(-layout.itemsize):
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
-            text = f"load {vector(type_, lanes)}, {low}{note}"
-            return _backwards(b, b.load(tensor, text, type_, lanes))
+            return _backwards(b, b.read(tensor, low, layout.alignment, type_, lanes))
         if apart := _few_apart(at, layout):
             return _load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
         if at.of_lane is None:
             pointer = self.pointers.at(tensor, at.offset, lanes - 1)  # one was asked for above
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
-        return b.gather_lanes([b.load(tensor, f"load {type_}, {p}{note}", type_) for p in there])
+        return b.gather_lanes([b.read(tensor, p, layout.alignment, type_) for p in there])
 
     def _load_from_row(self, at: Address, places: Val, ref: ir.TensorRef, layout: ir.Layout) -> Val:
         """Lanes that take elements of one row. Those that do not exist give any of them."""
         b, type_, row = self.b, memory_type(layout.type), layout.selected_row(ref)
         size, pointer = 1 << (row - 1).bit_length(), self.pointers.at(ref.tensor, at.offset)
-        text = f"load {vector(type_, size)}, {pointer}, align {layout.alignment}"
-        if size > row:
-            name = f"llvm.masked.load.{suffix(type_, size)}.p0"
-            align, zero = Val(str(layout.alignment), "i32"), Val("zeroinitializer", type_, size)
-            some = pointer, align, leading(size, row), zero
-            text = b.call_text(name, vector(type_, size), *some)
-        return taken(b, b.load(ref.tensor, text, type_, size), places)
+        mask = leading(size, row) if size > row else None
+        found = b.read(ref.tensor, pointer, layout.alignment, type_, size, mask)
+        return taken(b, found, places)
 
     def _lane_pointer(self, first: Val, at: Address, lane: int) -> Val:
         """The address in one lane; ``first`` is that in the first one, without its own offset."""
@@ -486,7 +478,7 @@ class AccessEmitter:
         result = Val("zeroinitializer", type_, scope.lanes)
         for k in range(scope.active):
             there = self._lane_pointer(pointer, at, k)
-            part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
+            part = b.read(tensor, there, layout.alignment, type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
 
@@ -497,12 +489,10 @@ class AccessEmitter:
         if mask is not None and at.backwards:
             mask = _backwards(b, mask)
         result = Val("zeroinitializer", type_, lanes)
-        align, name = Val(str(layout.alignment), "i32"), f"llvm.masked.load.{suffix(type_, lanes)}"
         for back, there in ((0, at.before), (at.back, b.negation(at.before))):
             pointer = self.pointers.at(tensor, at.offset + -back)
             there = there if mask is None else b.binary("and", there, mask)
-            text = b.call_text(f"{name}.p0", vector(type_, lanes), pointer, align, there, result)
-            result = b.load(tensor, text, type_, lanes)
+            result = b.read(tensor, pointer, layout.alignment, type_, lanes, there, result)
         return _backwards(b, result) if at.backwards else result
 
     def _load_masked(
@@ -521,19 +511,16 @@ class AccessEmitter:
             first = at.offset
             return load_each(b, self.pointers, tensor, first, at.own, layout, mask, active)
         pointer = self.pointers.at(tensor, at.offset)
-        align = Val(str(layout.alignment), "i32")
-        zero = Val("zeroinitializer", type_, lanes)
-        short, result = suffix(type_, lanes), vector(type_, lanes)
         if at.own is not None:
             pointer = self.pointers.moved(pointer, at.own)
         elif at.apart(layout.itemsize):
-            name = f"llvm.masked.load.{short}.p0"
-            text = b.call_text(name, result, pointer, align, mask, zero)
-            return b.load(tensor, text, type_, lanes)
+            return b.read(tensor, pointer, layout.alignment, type_, lanes, mask)
         else:
             pointer = self._lane_places(pointer, at.step, lanes)
-        name = f"llvm.masked.gather.{short}.v{lanes}p0"
-        return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
+        name = f"llvm.masked.gather.{suffix(type_, lanes)}.v{lanes}p0"
+        align, zero = Val(str(layout.alignment), "i32"), Val("zeroinitializer", type_, lanes)
+        text = b.call_text(name, zero.ty, pointer, align, mask, zero)
+        return b.load(tensor, text, type_, lanes)
 
     def _block(
         self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope
@@ -601,8 +588,7 @@ def _load_few_apart(
     found: Val | None = None
     for first in begin:
         there = pointers.advance(pointer, first * layout.itemsize)
-        text = f"load {vector(type_, size)}, {there}, align {layout.alignment}"
-        part = b.load(tensor, text, type_, size)
+        part = b.read(tensor, there, layout.alignment, type_, size)
         own = [min(max(k * apart - first, 0), size - 1) for k in range(lanes)]
         part = mixed(b, part, part, own)
         if found is not None:

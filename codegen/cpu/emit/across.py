@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from tcl.codegen.cpu.emit.scope import At, leading, number
-from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
+from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix
 from tcl.codegen.cpu.llvm.transpose import ROW, interleaved, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
@@ -142,16 +142,12 @@ class Across:
 
     def _row(self, block: TransposedBlock, pointer: Val, size: int, there: int) -> Val:
         b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment
-        zero = Val("zeroinitializer", type_, size)
-        if there == size:
-            text = f"load {vector(type_, size)}, {pointer}, align {align}"
-            return b.load(block.tensor, text, type_, size)
-        if there == 1:
-            one = b.load(block.tensor, f"load {type_}, {pointer}, align {align}", type_)
+        if there == 1 < size:
+            zero = Val("zeroinitializer", type_, size)
+            one = b.read(block.tensor, pointer, align, type_)
             return b.op(f"insertelement {zero}, {one}, i32 0", type_, size)
-        name, mask = f"llvm.masked.load.{suffix(type_, size)}.p0", leading(size, there)
-        text = b.call_text(name, zero.ty, pointer, Val(str(align), "i32"), mask, zero)
-        return b.load(block.tensor, text, type_, size)
+        mask = None if there == size else leading(size, there)
+        return b.read(block.tensor, pointer, align, type_, size, mask)
 
     def store(self, block: TransposedBlock, value: Val) -> None:
         """Writes one value per lane, together with its neighbours, which come in order."""

@@ -42,7 +42,7 @@ def load_each(
     result = zero
     for k in range(active):
         there = pointers.moved(base, wide_lane(b, places, k))
-        part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
+        part = b.read(tensor, there, layout.alignment, type_)
         result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, lanes)
     return b.select(mask, result, zero)
 

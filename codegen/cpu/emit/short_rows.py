@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tcl.codegen.cpu.emit.lane_parts import LaneParts
 from tcl.codegen.cpu.emit.scope import At, Scope, add, i64, lane_values, leading, number, scale
-from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
+from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.permute import taken
 from tcl.codegen.cpu.llvm.transpose import mixed
 from tcl.codegen.devices.features import permuted
@@ -134,10 +134,4 @@ def _load_row(
         inside = b.compare("icmp ult", points, b.spread(number(row.extent), size))
         if size > count:
             inside = b.binary("and", inside, leading(size, count))
-    if inside is None:
-        text = f"load {vector(type_, size)}, {pointer}, align {layout.alignment}"
-    else:
-        align, zero = Val(str(layout.alignment), "i32"), Val("zeroinitializer", type_, size)
-        name = f"llvm.masked.load.{suffix(type_, size)}.p0"
-        text = b.call_text(name, vector(type_, size), pointer, align, inside, zero)
-    return b.load(tensor, text, type_, size)
+    return b.read(tensor, pointer, layout.alignment, type_, size, inside)

@@ -204,6 +204,25 @@ class Builder:
         value = self._new(text + self.apart.get(tensor, ""), type_, lanes, depth)
         return known.remember_load(tensor, text, value, depth)
 
+    def read(
+        self,
+        tensor: str,
+        pointer: Val,
+        align: int,
+        type_: str,
+        lanes: int = 1,
+        mask: Val | None = None,
+        other: Val | None = None,
+    ) -> Val:
+        """What lies at a pointer, as ``load`` has it. Lanes for which a mask does not hold touch
+        nothing, and are those of ``other``, or 0."""
+        text = f"load {vector(type_, lanes)}, {pointer}, align {align}"
+        if mask is not None:
+            beside = other or Val("zeroinitializer", type_, lanes)
+            given = pointer, Val(str(align), "i32"), mask, beside
+            text = self.call_text(f"llvm.masked.load.{suffix(type_, lanes)}.p0", beside.ty, *given)
+        return self.load(tensor, text, type_, lanes)
+
     @contextmanager
     def loop(self, into: str, out: str, written: Collection[str] | None) -> Iterator[None]:
         """A loop that is entered here, at a label, and left for another one, with what is known
