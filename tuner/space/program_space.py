@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.parts import unsplit
+from tcl.codegen.schedule.plan import Plan
 from tcl.tuner.space.search_space import Config, Constraint, SearchSpace
 
 
@@ -24,6 +27,8 @@ class ProgramSpace(ABC):
 
     _preset: str
     """The preset of the nests without knobs."""
+    _known: Container[str]
+    """The names of those with knobs."""
 
     def __init__(self, program: ir.Program, fixed: Mapping[str, Value] | None) -> None:
         self._merge = True if merged(program) != program else None
@@ -60,12 +65,17 @@ class ProgramSpace(ABC):
         """Knob values for choices with nothing left open; None if the knobs cannot encode them."""
 
     @abstractmethod
+    def _plan(self, options: MappingOptions) -> Plan[Any]:
+        """What becomes of the program."""
+
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
         """The choices for each nest, with nothing left open."""
+        return unsplit(self._program, self._plan(options))
 
-    @abstractmethod
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         """The nests without knobs, with all of their loops."""
+        *_, (_, program) = self._plan(options).applied()
+        return [n for n in program.nests if n.name not in self._known]
 
     def to_options(self, config: Config) -> MappingOptions:
         choices = self._decode(self._space.values(config))

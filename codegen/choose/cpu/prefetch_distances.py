@@ -86,9 +86,12 @@ def prefetching(
             if chunk or _row_after_row(program, chosen):
                 ahead = chunk or _near(program, chosen)
                 found.setdefault(chosen.nest.name, {})[chosen.position] = ahead
-    return {
-        name: tuple(ahead.get(k, 0) for k in range(max(ahead) + 1)) for name, ahead in found.items()
-    }
+    return {name: _by_position(ahead) for name, ahead in found.items()}
+
+
+def _by_position(found: Mapping[int, int]) -> tuple[int, ...]:
+    """What was found for some operands, 0 for others."""
+    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
 
 
 def rows_ahead(
@@ -107,7 +110,7 @@ def rows_ahead(
         copied = read.position < len(staged) and staged[read.position] >= 0
         if whole and lines and not copied and tile.rows(layout, read.ref) == 1:
             found[read.position] = _near(program, read)
-    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+    return _by_position(found)
 
 
 def _near(program: ir.Program, read: StreamedRead) -> int:
@@ -165,7 +168,7 @@ def tiles_ahead(
         if not ((device.reads_ahead or again) and tile.asking(asked + lines)):
             found[position] = NEAR
             asked += lines
-    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+    return _by_position(found)
 
 
 def columns_ahead(
@@ -203,8 +206,7 @@ def columns_ahead(
     far = column > device.l1_bytes and rows and rows + column > device.l2_bytes
     if not far or tile.asking(asked):
         return ()
-    found = {k: ahead for k, ahead, _ in wanted}
-    return tuple(found.get(k, 0) for k in range(max(found) + 1))
+    return _by_position({k: ahead for k, ahead, _ in wanted})
 
 
 def _goes_along(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
@@ -229,7 +231,7 @@ def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, .
         and read_once(program, nest, loads[read.position])
         and (len(loads) == 1 or _row_after_row(program, read))
     }
-    return tuple(far.get(k, 0) for k in range(max(far, default=-1) + 1))
+    return _by_position(far)
 
 
 def not_by_itself(
@@ -284,7 +286,7 @@ def selected_ahead(
         in_order = subscripts.step(by[0], moving[-1].name) == 1
         if in_order and math.prod(d.extent for d in moving) > rows:
             found[position] = rows * subscripts.itemsize
-    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+    return _by_position(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.knobs import Decoded, KnobSubject, Values, without_knobs
 from tcl.codegen.passes.tile import Chunk
-from tcl.codegen.schedule.cpu import plan_cpu
-from tcl.codegen.schedule.parts import unsplit
+from tcl.codegen.schedule.cpu import CpuPlan, plan_cpu
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.program_space import ProgramSpace
@@ -308,7 +307,7 @@ class MappingSpace(ProgramSpace):
         super().__init__(program, fixed)
         program = self._program
         self._device = device
-        default = unsplit(program, plan_cpu(program, DEFAULT, device))
+        default = self._resolved(DEFAULT)
         # Those that are fused with others get their loops.
         fused = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
         by_points = sorted(
@@ -331,6 +330,7 @@ class MappingSpace(ProgramSpace):
             *(k for group in self._chunks for k in group.knobs),
         )
         nests = self._nests.values()
+        self._known = {nest.nest.name for nest in nests}
         self._declare(
             knobs,
             (
@@ -364,8 +364,8 @@ class MappingSpace(ProgramSpace):
             name: v for nest in self._nests.values() for name, v in nest.canonical(values).items()
         }
 
-    def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        return unsplit(self._program, plan_cpu(self._program, options, self._device))
+    def _plan(self, options: MappingOptions) -> CpuPlan:
+        return plan_cpu(self._program, options, self._device)
 
     def _encode(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         values: dict[str, Value] = {}
@@ -382,11 +382,7 @@ class MappingSpace(ProgramSpace):
         return values
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
-        if len(self._nests) == len(self._program.nests):
-            return []
-        *_, (_, program) = plan_cpu(self._program, options, self._device).applied()
-        known = {knobs.nest.name for knobs in self._nests.values()}
-        return [n for n in program.nests if n.name not in known]
+        return [] if len(self._nests) == len(self._program.nests) else super()._mapped(options)
 
 
 def _not_shared(chunks: ChunkKnobs, values: Values) -> str | None:

@@ -18,8 +18,7 @@ from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.steps import DIVIDING, LOOPS
 from tcl.codegen.passes.split import Split, shifted
-from tcl.codegen.schedule.gpu import plan_gpu
-from tcl.codegen.schedule.parts import unsplit
+from tcl.codegen.schedule.gpu import GpuPlan, plan_gpu
 from tcl.common.errors import OptionsError
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, Member, chunks_of
 from tcl.tuner.space.program_space import ProgramSpace
@@ -377,13 +376,8 @@ class GpuMappingSpace(ProgramSpace):
             values.update(found)
         return values
 
-    def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        return unsplit(self._program, plan_gpu(self._program, options, self._profile))
-
-    def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
-        plan = plan_gpu(self._program, options, self._profile)
-        *_, (_, program) = plan.applied()
-        return [n for n in program.nests if n.name not in self._known]
+    def _plan(self, options: MappingOptions) -> GpuPlan:
+        return plan_gpu(self._program, options, self._profile)
 
 
 def _has_choices(nest: ir.Nest) -> bool:
