@@ -700,6 +700,34 @@ def test_steps_between_two_lanes_are_written_out_together(apart: int, written_ou
     assert (found.register or ())[5] == written_out
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "lane", "tile"),
+    [
+        (
+            """float(H, W) A, float(H, W) B) -> (O) { O(y, x, c) = c == 0 ? A(y, x) + B(y, x)
+            : c == 1 ? A(y, x) - B(y, x) : c < 4 ? A(y, x) : 3 * B(y, x) where c in 0:6 }""",
+            [(60, 320), (60, 320)],
+            (1, 16),
+            {2: 6},
+        ),
+        (
+            """double(N, C, W) I, double(C, F, 2) K) -> (O) {
+            O(n, f, w, b) +=! I(n, c, w) * K(c, f, b) }""",
+            [(6, 12, 36), (12, 12, 2)],
+            (2, 8),
+            {3: 2},
+        ),
+    ],
+)
+def test_results_between_two_lanes_are_written_together(
+    text: str, shapes: list[tuple[int, ...]], lane: tuple[int, int], tile: dict[int, int]
+) -> None:
+    """Without all of them, each lane would be written on its own."""
+    found = chosen(CASCADE_LAKE, text, *shapes)
+    assert found.vectorize == lane
+    assert {d: (found.register or ())[d] for d in tile} == tile
+
+
 def test_vectors_that_are_put_together_take_twice_as_long_where_a_core_halves_them() -> None:
     """21 results fill three vectors of 8 better than two of 16."""
     text = """float(C, H, W) I) -> (O) {

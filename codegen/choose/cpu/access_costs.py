@@ -186,15 +186,25 @@ class OperandAccess:
         return COPY_APART_CYCLES if far or not neighbours else COPY_TRANSPOSED_CYCLES
 
     def in_tile(
-        self, lane: str | None, lanes: int, sizes: Mapping[str, int], masked: bool = True
+        self,
+        lane: str | None,
+        lanes: int,
+        sizes: Mapping[str, int],
+        masked: bool = True,
+        *,
+        stored: bool = False,
     ) -> float:
         """As ``cycles``, for each vector of a register tile: where lanes are apart and other points
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
-        read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
+        read or written, its rest in one piece if that can be ``masked``, else in powers of two.
+        ``stored``: what lies between lanes is left as it is, so that lanes a few apart are written
+        at once only with all of that."""
         cycles = self.cycles(lane, lanes, sizes.get(lane or "", 1))
+        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
+        if stored and self.is_apart(lane) and self.strides.get(lane or "") != row * self.itemsize:
+            cycles = float(lanes)
         if cycles < lanes or lane is None or self.scattered or not self.total:
             return cycles  # nothing is transposed
-        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
         if row == 1:
             return cycles
         size = min(lanes, 1 << (row - 1).bit_length())

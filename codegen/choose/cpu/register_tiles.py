@@ -287,7 +287,7 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
-        first = _cheapest(core, ((x, {}) for x in (None, *lanes)))
+        first = _cheapest(core, ((x, _between_lanes(core, x)) for x in (None, *lanes)))
         # Lanes that are apart may only pay beside each other, where they are transposed.
         near = first.lane is not None and not _has_lanes_apart(core, first.lane)
         beside = (first.lane,) if near else (None, *lanes)

@@ -359,7 +359,7 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     """Cycles to store the results of a register tile, and for what comes before: lanes that are
     added up, and calls in epilogues, with the registers that these keep in memory."""
     lanes = core.lanes if lane is not None else 1
-    each = core.target.in_tile(lane, lanes, sizes, core.masked)
+    each = core.target.in_tile(lane, lanes, sizes, core.masked, stored=True)
     if core.reduces and core.target.is_apart(lane):  # halves take as many shuffles each
         each += (core.halves(lane) - 1) * min(each, math.log2(lanes))
     stored = core.target.count(sizes) * STORE_LOADS * each

@@ -161,15 +161,16 @@ class Across:
         if len(values) < there:
             return
         del self.waiting[key]
-        pointer = self.pointers.at(block.tensor, start)
         in_order = provably_equal(block.step, there * itemsize) and block.active == value.lanes
         if in_order and there == block.span in _BETWEEN:
+            pointer = self.pointers.at(block.tensor, start)
             for row in interleaved(self.b, values, itemsize):
                 self._write(block, pointer, row, row.lanes)
                 pointer = self.pointers.advance(pointer, row.lanes * itemsize)
             return
         values += [Val("poison", value.type, value.lanes)] * (size - there)
         columns = transposed(self.b, values, itemsize)
+        pointer = self.pointers.at(block.tensor, start)
         for lane in range(block.active):
             at = self.pointers.advance(pointer, lane * block.step)
             begin = lane // size * size
