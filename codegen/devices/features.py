@@ -18,9 +18,15 @@ BASELINE = {
 MASKED_STORES = "avx512vl"
 """With it, one plain instruction writes some of a vector's lanes."""
 
-SLOW_GATHERS = "sse4a"
-"""AMD's processors have it, and no others. Their gathers are dozens of steps of microcode: 81 for
-16 lanes on Zen 4 (uops.info)."""
+
+def gathers_slowly(features: Collection[str]) -> bool:
+    """Whether the gathers of a processor of x86-64 take longer than a load for each lane. AMD's
+    (``sse4a``) are dozens of steps of microcode, 81 for 16 lanes on Zen 4 (uops.info). So are
+    Intel's before Alder Lake and Sapphire Rapids (``avxvnni``) since its updates of 2023 (Intel,
+    "Gather Data Sampling", CVE-2022-40982): on a Cascade Lake, 8 float64 of the first cache take
+    1.7 times as long as loads, 16 float32 1.0 to 1.6 times."""
+    return "sse2" in features and ("sse4a" in features or "avxvnni" not in features)
+
 
 _PERMUTES = {4: (("avx2", 8), ("avx512f", 16)), 8: (("avx512vl", 4), ("avx512f", 8))}
 """Bytes of an element → elements of a register in which one instruction moves any of them to any

@@ -85,7 +85,7 @@ BROADCAST_CYCLES = 0.07
 WRAPPED_LOAD_CYCLES = 4.0
 """To load a vector from the end of a row and from its beginning, under masks, and to find how much
 of it lies where."""
-GATHERED_LANE_CYCLES = 1.5
+GATHERED_LANE_CYCLES = 1.4
 """To find an element whose place depends on data, to load it, and to put it into a lane."""
 SHUFFLE_CYCLES = 1.0
 """To take the elements of one more vector that are a few apart into another."""

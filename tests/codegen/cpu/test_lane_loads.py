@@ -48,7 +48,7 @@ def work(rng: random.Random) -> tuple[str, list[Array]]:
 @pytest.fixture(autouse=True)
 def _slow_gathers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever processor this is."""
-    monkeypatch.setattr("tcl.codegen.cpu.emit.lane_loads.SLOW_GATHERS", "sse2")
+    monkeypatch.setattr("tcl.codegen.cpu.emit.lane_loads.gathers_slowly", lambda _: True)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,7 +63,8 @@ def test_more_random_places(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "gathers"), [("Zen 4", False), ("Zen 3", False), ("Sapphire Rapids", True)]
+    ("name", "gathers"),
+    [("Zen 4", False), ("Zen 3", False), ("Cascade Lake", False), ("Sapphire Rapids", True)],
 )
 def test_who_gathers(monkeypatch: pytest.MonkeyPatch, name: str, gathers: bool) -> None:
     monkeypatch.undo()
