@@ -15,10 +15,12 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import CALL_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.lanes import lanes_of
+from tcl.codegen.choose.cpu.lanes_model import along_lanes
 from tcl.codegen.choose.cpu.operation_costs import (
     addition_cycles,
     arithmetic_cycles,
     beside_each_other,
+    decided_cycles,
 )
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
 from tcl.codegen.devices import known_cpus
@@ -28,6 +30,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.passes.cpu.cut import mostly_held, reached_share
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+(CASCADE_LAKE,) = (p for p in known_cpus.PROFILES if p.title == "Cascade Lake")
 
 
 def nest_of(value: str, where: str = "") -> ir.Nest:
@@ -157,3 +160,20 @@ def test_lanes_are_those_of_the_types_that_norms_compute_in() -> None:
         text = f"float(N) X) -> (uint8(N) O) {{ O(n) = uint8({value}) }}"
         counts.append(lanes_of(lower(sized(text, (1000,))).nests[0].point, WIDE))
     assert counts == [64, 32, 32]
+
+
+def test_what_reductions_leave_alone_is_computed_before_them() -> None:
+    """As the rows' scales of a product."""
+    text = "float(N, D) A, float(M, D) B) -> (O) { O(n, m) +=! exp(A(n, 0)) * B(m, d) }"
+    program = lower(sized(text, (30, 20), (40, 20)))
+    work = dict(along_lanes(Core.read(program, program.nests[0], CASCADE_LAKE), "s0.m").work)
+    assert work[frozenset({"s0.n"})] == pytest.approx(2 * CALL_CYCLES / 20)
+    assert work[frozenset({"s0.n", "s0.m", "s0.d"})] == OPERATION_CYCLES
+
+
+def test_a_division_by_one_of_two_numbers_is_a_call_unless_it_is_known_which() -> None:
+    """Of which LLVM makes no shift."""
+    text = "int32(N) X) -> (O) { O(n, k) = X(n) / (k < 8 ? 1 : 256) where k in 0:16 }"
+    nest = lower(sized(text, (100,))).nests[0]
+    assert sum(arithmetic_cycles(nest).values()) > CALL_CYCLES
+    assert sum(decided_cycles(nest, {"s0.k": 16}).values()) == OPERATION_CYCLES

@@ -8,7 +8,7 @@ to load a vector of each operand, cycles of arithmetic per vector, and which ope
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
@@ -167,11 +167,23 @@ def _keeps_busy(core: Core, lane: str | None) -> bool:
 def _cycles_along(
     core: Core, lane: str | None, arithmetic: Mapping[frozenset[str], float]
 ) -> tuple[tuple[frozenset[str], float], ...]:
-    """As ``AlongLanes.work``. What is one for all lanes is brought into them."""
+    """As ``AlongLanes.work``. What is one for all lanes is brought into them; what stays the same
+    along the innermost reductions is computed before them."""
     halves = core.halves(lane)
     return tuple(
-        (d, c * (halves if lane is None or lane in d else 2)) for d, c in arithmetic.items()
+        (d, c * (halves if lane is None or lane in d else 2) / _turns_inside(core, lane, d))
+        for d, c in arithmetic.items()
     )
+
+
+def _turns_inside(core: Core, lane: str | None, dims: Collection[str]) -> int:
+    """Turns of the innermost reductions, as far as values of these dimensions stay the same."""
+    found = 1
+    for dim in reversed(core.reduced):
+        if dim.name in dims:
+            break
+        found *= -(-dim.extent // core.lanes) if dim.name == lane else dim.extent
+    return found
 
 
 def _windows(

@@ -196,9 +196,9 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
         case ir.Binary(op="/", type=type_) if type_.is_float:
             return DIVISION_CYCLES
         case ir.Binary(op="/" | "%", right=right) if any(
-            isinstance(v, ir.Load) for v in walk(right)
+            isinstance(v, ir.Load | ir.Select) for v in walk(right)
         ):
-            return CALL_CYCLES  # of integers by data, or a remainder of floats by them
+            return CALL_CYCLES  # by what data or indices decide, or a remainder of floats by that
         case ir.Binary(op="min" | "max", type=type_) if type_.is_float:
             return EXTREME_CYCLES
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
@@ -315,7 +315,14 @@ class _DecidedCounter:
             return self.visit(value.then if holds else value.otherwise) | names
         own = _own_dims(value).union(*map(self.visit, children(value)))
         place = (id(value), *(self.at[d] for d in self.at if d in own))
-        if (cycles := _cycles(value)) and place not in self.counted:
+        match value:
+            case ir.Binary(op="/" | "%", right=right, type=type_) if (
+                type_.is_integral and self.known_dims(right) is not None
+            ):
+                cycles = OPERATION_CYCLES  # by a number
+            case _:
+                cycles = _cycles(value)
+        if cycles and place not in self.counted:
             self.counted.add(place)
             self._add(own, cycles)
         return own
