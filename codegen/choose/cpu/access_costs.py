@@ -114,9 +114,9 @@ class OperandAccess:
             return GATHERED_LANE_CYCLES * lanes if apart else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
-            vectors = abs(stride) / self.itemsize
-            taken = vectors * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES)
-            return min(float(lanes), taken) if vectors <= SORTED_APART else float(lanes)
+            between = abs(stride) / self.itemsize
+            taken = between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES)
+            return min(float(lanes), taken) if between <= SORTED_APART else float(lanes)
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
     def _from_row(self, places: Sequence[int], lanes: int, *, bounded: bool) -> float:
