@@ -462,6 +462,9 @@ class _Inference:
         done, what = ("read", "the read")
         if access.read is self.statement.place:
             done, what = "written", "the value"
+        for let in self.statement.lets:
+            if any(node is access.read for node in walk(let.value)):
+                what += f" inside of '{let.name} = ...', which is computed at all points,"
         return Diagnostic(
             f"'{tensor}' is {done} at {at} of dimension {axis}, but has {_indices(origin, end)}; "
             f"guard {what} with ? : or narrow an index with where",
