@@ -22,7 +22,7 @@ from tcl.codegen.devices.banks import WARP
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.combining import CombinedSums, combined_of
 from tcl.codegen.loopir.unrolling import counts_buffers, long, tiles_written_out, written_out
-from tcl.codegen.loopir.walk import alone, chain, is_transposed, statements, uniform
+from tcl.codegen.loopir.walk import alone, chain, copied, is_transposed, uniform
 
 COPY = 2
 """Integer instructions of an asynchronous copy, which has no constant beside its address."""
@@ -38,21 +38,16 @@ def record_fill(
     record: Record, fill: ir.Fill, outside: Place, *, asynchronous: bool, ahead: int = 0
 ) -> None:
     """A box that is copied, so many iterations before it is needed."""
-    loops, store = chain(fill.body)
-    if not isinstance(store, ir.Store):
-        raise ir.IRError("a panel is filled by one store")
+    loops, store, load, condition = copied(fill)
     place = record.taking_part(fill.body, outside)
     width = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
     steps = [x.fold for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
     lanes = [x.fold.name for x in loops if x.kind is ir.Kind.VECTOR]
     place = record.scopes.entered(steps, place, known=False).at(dict.fromkeys(lanes, Linear()))
     ragged = dict.fromkeys(x.fold.dim for x in loops if record.geometry.ragged[x.fold.dim])
-    place = record.scopes.there(ragged, place)
-    value, source = store.value, place
-    if isinstance(value, ir.Select):
-        source, value = record.scopes.place_where(value.condition, place), value.then
-    if not isinstance(value, ir.Load):
-        raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
+    source = place = record.scopes.there(ragged, place)
+    if condition is not None:
+        source = record.scopes.place_where(condition, place)
     kind = Memory.SHARED_COPY if asynchronous else Memory.SHARED_WRITE
     layout = record.geometry.program.tensor(fill.panel).layout
     scattered = width if is_transposed(fill, layout) else 1
@@ -60,7 +55,7 @@ def record_fill(
         each = place.at(dict.fromkeys(lanes, Linear(k))) if scattered > 1 else place
         record.access(store.ref, each, outside, width=width // scattered, kind=kind)
     kind = Memory.GLOBAL_COPY if asynchronous else Memory.GLOBAL_READ
-    record.access(value.ref, source, outside, width=width, kind=kind, ahead=ahead)
+    record.access(load.ref, source, outside, width=width, kind=kind, ahead=ahead)
     if asynchronous:
         own = {"integer": COPY + _TEST * sum(_different(x, place, outside) for x in source.tests)}
     else:  # zero where there is nothing to read; a branch around what is not there
@@ -272,10 +267,8 @@ def _pipeline(record: Record, pipeline: ir.Pipeline, place: Place) -> None:
         for fill in pipeline.fills:
             record_fill(record, fill, within, asynchronous=asynchronous, ahead=ahead)
             if pipeline.ahead is ir.Ahead.REGISTERS:
-                own = [s.loop for s in statements(fill.body) if isinstance(s, ir.For)]
-                record.held_words[fill.panel] = math.prod(
-                    x.fold.count for x in own if x.kind is not ir.Kind.THREAD
-                )
+                own = (x for x in chain(fill.body)[0] if x.kind is not ir.Kind.THREAD)
+                record.held_words[fill.panel] = math.prod(x.fold.count for x in own)
         if asynchronous and loop:
             once = _of_thread(record, begin, within)
             if once <= _SHORT_PHASE:  # no branch leads around what the last turns do not copy

@@ -280,11 +280,21 @@ def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
     return loops, statement
 
 
+def copied(fill: ir.Fill) -> tuple[list[ir.Loop], ir.Store, ir.Load, ir.Value | None]:
+    """The loops of a copy, its store, what is read, and the condition unless which it is a zero."""
+    loops, store = chain(fill.body)
+    if not isinstance(store, ir.Store):
+        raise ir.IRError("a panel is filled by one store")
+    value, condition = store.value, None
+    if isinstance(value, ir.Select):
+        condition, value = value.condition, value.then
+    if not isinstance(value, ir.Load):
+        raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
+    return loops, store, value, condition
+
+
 def is_transposed(fill: ir.Fill, panel: ir.Layout) -> bool:
     """Whether neighbours that a copy reads at once lie apart in its panel: it is transposed."""
-    inner = list(statements(fill.body))
-    lanes = [
-        s.loop.fold.dim for s in inner if isinstance(s, ir.For) and s.loop.kind is ir.Kind.VECTOR
-    ]
-    stores = (s.ref for s in inner if isinstance(s, ir.Store))
-    return any(step != 1 for ref in stores for step in panel.steps(ref, lanes))
+    loops, store, *_ = copied(fill)
+    lanes = [x.fold.dim for x in loops if x.kind is ir.Kind.VECTOR]
+    return any(step != 1 for step in panel.steps(store.ref, lanes))

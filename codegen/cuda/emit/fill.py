@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from typing import TypeGuard
 
 from tcl.codegen.cuda.emit.names import CudaScope
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import is_transposed, statements
+from tcl.codegen.loopir.walk import chain, copied, is_transposed
 from tcl.grammar.sizes.varying import representative
 
 _SMALL = 32 << 10
@@ -63,7 +62,7 @@ class Fills:
     def fill(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Copies a box."""
         with self._each(fill, scope) as (store, lane, inner, _):
-            to, element, there = self._copied_parts(store, inner)
+            to, element, there = self._copied_parts(fill, inner)
             if lane is not None and is_transposed(fill, self.memory.layout(store.ref)):
                 held, type_ = "held", self.memory.element_type(fill.panel)
                 self.lines.add(f"{type_} {held}[{lane.count}];")
@@ -82,7 +81,7 @@ class Fills:
         is written out, and how many there are."""
         with self._each(fill, scope, part) as (store, lane, inner, _):
             constant = self._steps if part is None else ()
-            to, element, there = self._copied_parts(store, inner, constant)
+            to, element, there = self._copied_parts(fill, inner, constant)
             width = 1 if lane is None else lane.count
             size = str(width * self.memory.layout(store.ref).itemsize)
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
@@ -98,7 +97,7 @@ class Fills:
 
     def declare(self, fill: ir.Fill) -> None:
         """Registers for what a thread copies."""
-        loops = [s.loop for s in statements(fill.body) if isinstance(s, ir.For)]
+        loops, _ = chain(fill.body)
         lanes = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
         steps = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.UNROLL)
         name = self.writer.names.new(f"{self.memory.name(fill.panel)}_next")
@@ -108,7 +107,7 @@ class Fills:
     def fetch(self, fill: ir.Fill, scope: CudaScope) -> None:
         """Reads what a thread copies to its registers."""
         with self._each(fill, scope) as (store, lane, inner, step):
-            _, element, there = self._copied_parts(store, inner)
+            _, element, there = self._copied_parts(fill, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
             if lane is not None:
                 self._read(to, element, there, lane)
@@ -147,17 +146,13 @@ class Fills:
         self.lines.add(f"{to} = {f'{there} ? {element} : {zero}' if there else element};")
 
     def _copied_parts(
-        self, store: ir.Store, scope: CudaScope, constant: Container[str] = ()
+        self, fill: ir.Fill, scope: CudaScope, constant: Container[str] = ()
     ) -> tuple[str, str, str]:
         """Where to, what, and on which condition; else a zero. ``constant``: as in ``element``."""
+        _, store, load, condition = copied(fill)
         to = self.memory.element(store.ref, scope)
-        value = store.value
-        if isinstance(value, ir.Select) and isinstance(value.then, ir.Load):
-            there = self.writer.text(value.condition, scope)
-            return to, self.memory.element(value.then.ref, scope, constant), there
-        if not isinstance(value, ir.Load):
-            raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
-        return to, self.memory.element(value.ref, scope, constant), ""
+        there = "" if condition is None else self.writer.text(condition, scope)
+        return to, self.memory.element(load.ref, scope, constant), there
 
     @contextmanager
     def _each(
@@ -166,17 +161,19 @@ class Fills:
         """Inside of the loops over what a thread copies: the copy, the fold of what is read at
         once, and the number of the step. ``part``: as in ``fill_async``; a loop whose iterations
         are divided evenly, else the first part is all of them."""
-        statement, lane, step, depth = fill.body, None, "0", 0
+        loops, store, *_ = copied(fill)
+        lane, step, depth = None, "0", 0
         guarded: dict[str, None] = {}
         geometry = self.writer.geometry
         number, parts = part or ("", 1)
-        folds = (s.loop.fold for s in statements(fill.body) if _repeated(s))
+        once = (ir.Kind.THREAD, ir.Kind.VECTOR)
+        folds = (x.fold for x in loops if x.kind not in once)
         divided = next((f for f in folds if parts > 1 and f.count % parts == 0), None)
-        with self.threads.taking_part(statement, scope):
+        with self.threads.taking_part(fill.body, scope):
             if parts > 1 and divided is None:
                 self.lines.open(f"if ({number} == 0) {{")
-            while isinstance(statement, ir.For):
-                loop, fold = statement.loop, statement.loop.fold
+            for loop in loops:
+                fold = loop.fold
                 if geometry.ragged[fold.dim]:
                     guarded[fold.dim] = None
                 if loop.kind is ir.Kind.VECTOR:
@@ -199,15 +196,6 @@ class Fills:
                         text = f"{number} * {count * fold.step} + {text}"
                     scope = scope.with_fold(fold, text)
                     step = name if step == "0" else f"({step}) * {fold.count} + {name}"
-                statement = statement.body
-            if not isinstance(statement, ir.Store):
-                raise ir.IRError("a panel is filled by one store")
             if guarded:
                 self.lines.open(f"if ({self.memory.bounds_test(guarded, scope)}) {{")
-            yield statement, lane, scope, step
-
-
-def _repeated(statement: ir.Statement) -> TypeGuard[ir.For]:
-    """Whether a thread repeats what is in it."""
-    once = (ir.Kind.THREAD, ir.Kind.VECTOR)
-    return isinstance(statement, ir.For) and statement.loop.kind not in once
+            yield store, lane, scope, step
