@@ -174,3 +174,22 @@ def test_fused_sums_are_priced_together(
 ) -> None:
     found = chosen(text, *shapes, device=CASCADE_LAKE)
     assert (found.vectorize, found.register) == (lanes, tile)
+
+
+def test_pieces_of_long_columns_of_bytes_are_pairs_of_lines() -> None:
+    weight = "(float(W(g, k, m)) - float(Z(g, m))) * S(g, m)"
+    text = (
+        "uint8(G, K, M) W, float(G, M) S, uint8(G, M) Z, float(G, K) X) -> (Y) "
+        f"{{ Y(m) +=! {weight} * X(g, k) }}"
+    )
+    shapes = (20, 32, 1000), (20, 1000), (20, 1000), (20, 32)
+    found = chosen(text, *shapes, device=CASCADE_LAKE)
+    assert (found.vectorize, found.register) == ((0, 16), (8, 0, 0))
+
+
+def test_a_tile_has_a_period_of_what_lanes_take() -> None:
+    """Of three vectors, lanes take the same of the next ones."""
+    text = "float(H, W) I) -> (O) { O(v, u) = I(v / 3, u / 3) where v in 0:3 * H, u in 0:3 * W }"
+    found = chosen(text, (40, 100), device=CASCADE_LAKE)
+    assert found.register is not None
+    assert (found.vectorize, found.register[1]) == ((1, 16), 3)

@@ -16,7 +16,7 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import CALL_CYCLES, STREAMS
 from tcl.codegen.choose.cpu.footprints import columns_of, footprint, stay_near, surely_cached
 from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
-from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
+from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest, of_whole_lines
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -238,7 +238,7 @@ def _vectors(core: Core, lane: str, most: int) -> int:
         return max(most, -(-vectors // pieces))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     whole = whole or any(a.has_period(lane, core.lanes, most) for a in core.reads)
-    return most if whole else 1 << (most.bit_length() - 1)
+    return of_whole_lines(core, lane, most if whole else 1 << (most.bit_length() - 1))
 
 
 def _blocking(
