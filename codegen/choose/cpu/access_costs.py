@@ -110,8 +110,8 @@ class OperandAccess:
         if lanes > 1 and lane in self.in_row:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and not self.moved and stride != self.itemsize:
-            apart = lanes > 1 and lane in self.moving
-            return GATHERED_LANE_CYCLES * lanes if apart else 2 * SCALAR_LOAD_CYCLES
+            each = lanes > 1 and lane in self.moving
+            return GATHERED_LANE_CYCLES * lanes if each else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             between = abs(stride) / self.itemsize
