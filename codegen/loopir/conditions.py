@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, walk
 from tcl.grammar.syntax.types import BOOL
 
 Bound = tuple[ir.Affine, int]
@@ -47,6 +48,14 @@ def besides(condition: ir.Value, known: Container[Bound]) -> ir.Value | None:
         return bounds is not None and all(bound in known for bound in bounds)
 
     return all_of(part for part in parts(condition) if not holds(part))
+
+
+def divides_index(value: ir.Value) -> bool:
+    """Whether a value is made of a quotient or remainder of indices."""
+    return any(
+        isinstance(v, ir.Binary) and v.op in ("/", "%") and v.type.is_integral and not any(loads(v))
+        for v in walk(value)
+    )
 
 
 def bounds_of(condition: ir.Value) -> list[Bound] | None:

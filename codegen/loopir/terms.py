@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import parts
+from tcl.codegen.loopir.conditions import all_of, divides_index, parts
 from tcl.codegen.loopir.identity import neutral
-from tcl.codegen.loopir.walk import dims_of_values, statements
+from tcl.codegen.loopir.walk import dims_of_values, loads, statements, written_out
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
@@ -65,10 +65,14 @@ def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
 
 
 def common_guard(loop: ir.For) -> ir.Value | None:
-    """The condition unless which a loop changes nothing, the same one in all of it; None if there
-    is none, or there is anything but accumulation in it, into registers or tensors."""
-    found: ir.Value | None = None
+    """The conditions unless which a loop changes nothing, the same ones in all of it; None if there
+    are none, or there is anything but accumulation in it, into registers or tensors. Where there
+    are others beside them, those that compare indices alone are left to cuts and bounds: one that
+    divides an index, as of every second row, decides, and no data do."""
+    found: list[ir.Value] | None = None
     moving: set[str] = set()
+    lets: dict[str, ir.Value] = {}
+    every = True
     for s in statements(loop):
         match s:
             case ir.For(loop=ir.Loop(fold=fold, kind=kind, compacted=None, alignment=None)) if (
@@ -77,14 +81,23 @@ def common_guard(loop: ir.For) -> ir.Value | None:
                 moving |= {fold.dim, fold.name}
             case ir.Accumulate(op=op, value=value) | ir.Update(op=op, value=value):
                 condition, _ = guard(op, value)
-                if condition is None or (found is not None and condition != found):
+                if condition is None:
                     return None
-                found = condition
+                own = list(parts(written_out(condition, lets)))
+                every = every and found in (None, own)
+                found = own if found is None else [part for part in found if part in own]
+            case ir.Let(name=name, value=value):
+                lets[name] = written_out(value, lets)
             case ir.Block() | ir.Carry() | ir.Prefetch():
                 pass
             case _:
                 return None
-    return None if found is None or dims_of_values((found,), {}) & moving else found
+    same = [p for p in found or () if not dims_of_values((p,), {}) & moving]
+    if not every or lets or len(same) < len(found or ()):
+        same = [p for p in same if not any(loads(p))]
+        if not any(map(divides_index, same)):
+            return None
+    return all_of(same)
 
 
 def guards(op: str, value: ir.Value) -> tuple[list[ir.Value], ir.Value]:

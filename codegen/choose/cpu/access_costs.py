@@ -10,6 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from tcl.codegen.choose.cpu.costs import (
+    ASKED_CYCLES,
+    ASKED_LANE_CYCLES,
     BARRIER_CYCLES,
     COPY_APART_CYCLES,
     COPY_FROM_FAR_FACTOR,
@@ -88,6 +90,9 @@ class OperandAccess:
     """Elements of the longest row that registers hold, as of ``permuted``."""
     total: bool = True
     """Whether it is there whatever a condition says: others are not read in pieces of rows."""
+    gathered: bool = False
+    """Whether each element is loaded by itself, although ``moved`` tells where it is: several
+    subscripts are computed under a condition, outside of which it may not be there."""
     bounded: frozenset[str] = frozenset()
     """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
     tells of points in the middle then, and lanes are moved as where these end."""
@@ -102,7 +107,7 @@ class OperandAccess:
         if lanes > 1 and lane is not None and lane in self.moved:
             bounded = lane in self.bounded
             found = self._from_row(self.moved[lane][: 2 * lanes], lanes, bounded=bounded)
-            if vectors > 1 and not bounded:
+            if vectors > 1 and not (bounded or self.gathered):
                 found = min(found, self._of_period(self.moved[lane], lanes, vectors))
             return min(found, WRAPPED_LOAD_CYCLES) if wraps else found
         if lanes > 1 and wraps:
@@ -117,6 +122,8 @@ class OperandAccess:
             between = abs(stride) / self.itemsize
             taken = between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES)
             return min(float(lanes), taken) if between <= SORTED_APART else float(lanes)
+        if self.gathered and not stride:  # whether it is there is asked for each
+            return SCALAR_LOAD_CYCLES + ASKED_CYCLES
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
     def _from_row(self, places: Sequence[int], lanes: int, *, bounded: bool) -> float:
@@ -132,8 +139,8 @@ class OperandAccess:
         alike = len(steps) <= 1 and not bounded
         rows = short_rows(first, self.itemsize, lanes) or []
         longest = max((count for _, count in rows), default=0)
-        if not rows or not (alike or (len(rows) == 1 and longest <= self.movable)):
-            return GATHERED_LANE_CYCLES * lanes
+        if self.gathered or not rows or not (alike or (len(rows) == 1 and longest <= self.movable)):
+            return (GATHERED_LANE_CYCLES + self.gathered * ASKED_LANE_CYCLES) * lanes
         found = sum(VECTOR_LOAD_CYCLES * -(-count // lanes) + SHUFFLE_CYCLES for _, count in rows)
         return found if alike else found + REMAINDER_CYCLES
 
@@ -238,7 +245,7 @@ class OperandAccess:
         """Different elements, or vectors of them, in a register tile."""
         found = 1
         for dim, size in sizes.items():  # asked for so often that how it is written counts
-            if dim in self.moved:
+            if dim in self.moved and not self.gathered:
                 found *= len(set(self.moved[dim][:size]))
             elif dim in self.moving:
                 found *= size
@@ -341,6 +348,7 @@ def access_of(
         moved=_moved(layout, load.ref, program.nest(nest.name), nest.point) if computed else {},
         movable=max(permuted(present, layout.itemsize, 2), default=0),
         total=load.total,
+        gathered=not load.total and len(computed) > 1,
         bounded=_bounded(load.ref, nest.point) if computed else frozenset(),
     )  # fmt: skip
 

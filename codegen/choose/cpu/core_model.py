@@ -42,7 +42,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
     deciding_sizes,
     wide_cycles,
 )
-from tcl.codegen.choose.cpu.variants import DotProducts
+from tcl.codegen.choose.cpu.variants import DotProducts, shares_of_divided
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
@@ -130,6 +130,10 @@ class Core:
     within: tuple[frozenset[str], float] = frozenset(), 1.0
     """The dimensions of all such bounds, those of reductions too, and the part of their points that
     is within them."""
+    divided: tuple[tuple[frozenset[str], float], ...] = ()
+    """The dimensions of conditions that divide indices, as of every second row, and the part of the
+    points at which each holds: where it is the same for all points of a register tile, and of the
+    innermost reduction, a branch leaves out the others."""
     elsewhere: Elsewhere | None = None
     """What it is where bounds that the nest does not ask for here do not hold."""
     # What each register tile asks for, of which there are hundreds, found once:
@@ -231,6 +235,7 @@ class Core:
             bounds=bounds,
             whole=whole if bounds else None,
             within=within,
+            divided=shares_of_divided(nest, fused.points),
             conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads.values()),
         )
 
@@ -283,6 +288,14 @@ class Core:
             return 1.0
         widths = {d: n * (self.lanes if d == lane else 1) for d, n in sizes.items()}
         return reached_share(self.whole, self.bounds, widths)
+
+    def taken(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """The part of the steps of register tiles that no branch leaves out."""
+        if not self.divided:
+            return 1.0
+        last = {self.innermost.name} if self.innermost is not None else set()
+        moving = {lane, *last, *(d for d, n in sizes.items() if n > 1)}
+        return math.prod(share for dims, share in self.divided if not dims & moving)
 
     def held(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """The part of the register tiles in which bounds need not be asked for; 0 if none is worth

@@ -119,6 +119,7 @@ def with_refills(core: Core, lane: str | None, sizes: Mapping[str, int], cycles:
         else:
             waited += exposed * each
     share = core.share if core.compacted else core.reached(lane, sizes)
+    share *= core.taken(lane, sizes)
     beside *= 1.0 + SERIAL_SHARE  # the first cache is read while it is filled
     return max(cycles, share * beside) + share * waited
 

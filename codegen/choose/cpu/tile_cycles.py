@@ -96,6 +96,7 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
             outer *= count
     # How many parts there are of each kind: first those with no dimension cut short.
     times = outer * (core.share if core.compacted else core.reached(lane, sizes))
+    times *= core.taken(lane, sizes)
     found: list[tuple[Mapping[str, int], float]] = [(sizes, times)]
     for name, size in sizes.items():
         full, rest = divmod(units[name], size)
@@ -107,7 +108,7 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
             ]
         else:
             found = [(cut, times * full) for cut, times in found]
-    parts, left, steps = [], 0.0, _steps(core, lane)
+    parts, left, steps = [], 0.0, _steps(core, lane, sizes)
     for cut, times in found:
         work, stored = _work(core, lane, cut), _store_cycles(core, lane, cut)
         if core.reduces:
@@ -130,7 +131,7 @@ def nest_cycles(
     parts = parts or tile_parts(core, lane, sizes)
     if parts.least > most:
         return math.inf
-    total, left, steps = core.before, parts.left, _steps(core, lane)
+    total, left, steps = core.before, parts.left, _steps(core, lane, sizes)
     staged = staged_operands(core, lane, sizes)
     waits = list(_waits(core, lane, sizes, steps, staged))
     least = sum(waits)
@@ -150,10 +151,11 @@ def nest_cycles(
     return held * total + (1.0 - held) * nest_cycles(core.elsewhere.core, lane, sizes)
 
 
-def _steps(core: Core, lane: str | None) -> int:
+def _steps(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
     """The points of the reductions, or vectors of them, that a register tile goes through."""
     along = lane is not None and core.dims[lane].reduction
-    return math.ceil((-(-core.steps // core.lanes) if along else core.steps) * core.share)
+    every = -(-core.steps // core.lanes) if along else core.steps
+    return math.ceil(every * core.share * core.taken(lane, sizes))
 
 
 def _vectors_along(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import indices, loads, statements, values_in, walk
+from tcl.codegen.loopir.conditions import divides_index
+from tcl.codegen.loopir.walk import indices, loads, statements, values_in
 
 _PLAIN = (
     ir.Block | ir.For | ir.Within | ir.Let | ir.Declare | ir.Accumulate | ir.Store | ir.Prefetch
@@ -46,7 +47,7 @@ def may_be_done_again(program: ir.Built, fold: ir.Fold, body: ir.Statement) -> b
         return False  # as of panels that are filled outside of the loop
     if any(_names(index, fold.dim) for s in inner for index, _ in _bounds(s)):
         return False  # shorter iterations may have less to do
-    if any(_divides_index(v) for s in inner for value in values_in(s) for v in walk(value)):
+    if any(divides_index(value) for s in inner for value in values_in(s)):
         return False  # quotients are the same for many points where whole steps begin
     written = {s.ref.tensor for s in inner if isinstance(s, ir.Store)}
     filled: set[str] = set()
@@ -64,11 +65,6 @@ def _is_panel(program: ir.Built, fold: ir.Fold, ref: ir.TensorRef) -> bool:
     scratch = program.tensor(ref.tensor).role is ir.Role.SCRATCH
     moved = any(_names(index, fold.dim) for index in ref.affine)
     return scratch and ref.is_affine and not moved
-
-
-def _divides_index(value: ir.Value) -> bool:
-    divides = isinstance(value, ir.Binary) and value.op in ("/", "%") and value.type.is_integral
-    return divides and not any(loads(value))
 
 
 def _names(index: ir.Affine, name: str) -> bool:

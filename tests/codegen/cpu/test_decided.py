@@ -64,6 +64,49 @@ def test_a_loop_asks_once_whether_it_changes_anything() -> None:
     assert np.array_equal(made, np.where(chosen[:, None] >= 0, every, 0))
 
 
+STRIDED = """def f(float(C, H, W) X, float(C, O, 3, 3) K) -> (Y) {
+    Y(o, y, x) +=! (v >= 0 && u >= 0 && v % 2 == 0 && u % 2 == 0 && v / 2 < H && u / 2 < W)
+        ? X(c, v / 2, u / 2) * K(c, o, ky, kx) : 0
+    where y in 0:2 * H, x in 0:2 * W, v = y + 1 - ky, u = x + 1 - kx }"""
+
+
+def test_a_loop_leaves_out_the_rows_that_a_divided_index_does_not_take() -> None:
+    """Of a transposed convolution, whose lanes are filters: half of the rows, and of the columns,
+    each asked for before the loops in which it stays the same."""
+    rng = np.random.default_rng(0)
+    x, taps = (rng.integers(-9, 10, s).astype(np.float32) for s in ((5, 7, 6), (5, 16, 3, 3)))
+    kernel, branches = _branches(STRIDED, x, taps)
+    assert kernel.count("!unpredictable") == 2 and len(branches) == 2
+    (made,) = run(STRIDED, x, taps)
+    expected = np.zeros((16, 16, 14), np.float32)
+    for ky, kx in product(range(3), range(3)):
+        expected[:, ky : ky + 14 : 2, kx : kx + 12 : 2] += np.einsum(
+            "chw,co->ohw", x, taps[:, :, ky, kx]
+        )
+    assert np.array_equal(made, expected[:, 1:15, 1:13])
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("i % 2 == 0 && j != i + k", 1),  # a part of it
+        ("(i + j) % 2 == 0 && j != k", 0),  # which changes inside of each loop
+        ("i < 3 && j != k", 0),  # loops end there
+        ("i % 2 == 0 && A(i, 0) > 0 && j != k", 1),  # and nothing that data decide
+    ],
+)
+def test_a_part_of_a_condition_is_asked_for_before_loops(condition: str, count: int) -> None:
+    a, b = np.ones((9, 20), np.float32), np.ones((20, 32), np.float32)
+    text = f"""def f(float(N, K) A, float(K, M) B) -> (O) {{
+        O(i, j) +=! ({condition}) ? A(i, k) * B(k, j) : 0 }}"""
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),))
+    program = schedule(sized_of(text, a, b), options, replace(host_cpu(), threads=1))
+    source = emit_program(program, host_cpu()).text
+    source = source[source.index("define i32 @tcl_kernel") : source.index("define i32 @tcl_alone")]
+    assert source.count("!unpredictable") == count
+    check_cpu(sized_of(text, a, b), [a, b], options)
+
+
 def test_a_scatter_asks_once_whether_a_point_counts() -> None:
     """What its place depends on is read there alone."""
     rng = np.random.default_rng(0)
