@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nests import WIDE, sized
 
 from tcl.codegen.choose.cpu.core_model import Core
-from tcl.codegen.choose.cpu.costs import CALL_CYCLES, OPERATION_CYCLES
+from tcl.codegen.choose.cpu.costs import CALL_CYCLES, LONG_REMAINDER_CYCLES, OPERATION_CYCLES
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.lanes_model import along_lanes
@@ -168,6 +168,15 @@ def test_steps_that_a_divided_index_leaves_out_are_not_counted() -> None:
     every = replace(core, divided=())
     ratio = nest_cycles(core, "s0.j", {}) / nest_cycles(every, "s0.j", {})
     assert 0.2 < ratio < 0.5  # results are stored as before
+
+
+@pytest.mark.parametrize(("extent", "least"), [(30, LONG_REMAINDER_CYCLES), (32, 0.0)])
+def test_places_that_data_move_around_a_ring_are_divided(extent: int, least: float) -> None:
+    text = "float(H, N) A, int32(M) J) -> (O) { O(m, y, n) = A(y, (n + J(m)) % N) where n in 0:N }"
+    program = lower(sized(text, (9, extent), (40,)))
+    (nest,) = program.nests
+    found = sum(arithmetic_cycles(nest).values())
+    assert least <= found < least + 2
 
 
 def test_lanes_are_those_of_the_types_that_norms_compute_in() -> None:

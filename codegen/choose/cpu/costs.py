@@ -26,6 +26,10 @@ APART_SHARE = 0.35
 of ``exp`` with the lanes across rows of 61 elements take 1.22 times as long as along them."""
 DIVISION_CYCLES = 4.0
 """A division of floats, of one or of a vector of them: the unit is not pipelined."""
+LONG_REMAINDER_CYCLES = 40.0
+"""A quotient or remainder by a number in lanes of 64 bits, as places are: two vectors, which become
+floats and integers again, and are asked whether that is exact. Of 16 places that data move around a
+ring, these are 48 of the 82 cycles that a vector takes on Cascade Lake."""
 EXTREME_CYCLES = 1.5
 """The smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
 CALL_CYCLES = 16.0

@@ -12,16 +12,18 @@ from tcl.codegen.choose.cpu.costs import (
     CALL_CYCLES,
     DIVISION_CYCLES,
     EXTREME_CYCLES,
+    LONG_REMAINDER_CYCLES,
     OPERATION_CYCLES,
     SERIAL_SHARE,
 )
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.cost import decided, deciding_dims
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT, long_calls
 from tcl.grammar.sizes.varying import provably_at_least
-from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.syntax.types import INT64, ScalarType
 
 NORMS = frozenset("hypot rhypot norm3d norm4d rnorm3d rnorm4d".split())
 """Built-in functions that are a few instructions, in float64 for float32, too: on Zen 4, bytes made
@@ -199,11 +201,21 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
             isinstance(v, ir.Load | ir.Select) for v in walk(right)
         ):
             return CALL_CYCLES  # by what data or indices decide, or a remainder of floats by that
+        case ir.Binary(op="/" | "%", left=left, right=right, type=type_) if type_ == INT64 and any(
+            isinstance(v, ir.Load) for v in walk(left)
+        ):
+            return OPERATION_CYCLES if _is_power_of_two(right) else LONG_REMAINDER_CYCLES
         case ir.Binary(op="min" | "max", type=type_) if type_.is_float:
             return EXTREME_CYCLES
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return OPERATION_CYCLES
     return 0.0
+
+
+def _is_power_of_two(divisor: ir.Value) -> bool:
+    """Whether it is a number of which one bit is set: integers are shifted."""
+    index = index_of(divisor)
+    return index is not None and not index.terms and abs(index.constant).bit_count() == 1
 
 
 def _added_cycles(value: ir.Value) -> float:
