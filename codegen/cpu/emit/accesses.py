@@ -13,7 +13,7 @@ from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.cpu.llvm.permute import taken
-from tcl.codegen.cpu.llvm.transpose import mixed
+from tcl.codegen.cpu.llvm.transpose import mixed, picked
 from tcl.codegen.devices.cpu import FEW_APART, LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass, replace
@@ -167,9 +167,8 @@ class AccessEmitter:
 
     def _first_lanes(self, value: Val, lanes: int) -> Val:
         """The first lanes of a value, and 0 in those that it does not have."""
-        order = ", ".join(f"i32 {min(k, value.lanes)}" for k in range(lanes))
-        text = f"shufflevector {value}, {value.ty} zeroinitializer, <{lanes} x i32> <{order}>"
-        return self.b.op(text, value.type, lanes)
+        zero = Val("zeroinitializer", value.type, value.lanes)
+        return mixed(self.b, value, zero, [min(k, value.lanes) for k in range(lanes)])
 
     def bits(self, load: ir.Load, scope: Scope) -> Val:
         """An element as it lies in memory."""
@@ -550,9 +549,7 @@ class AccessEmitter:
 
 def _backwards(b: Builder, lanes: Val) -> Val:
     """A vector from its last lane to its first one."""
-    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes.lanes)))
-    text = f"shufflevector {lanes}, {lanes.ty} poison, <{lanes.lanes} x i32> <{order}>"
-    return b.op(text, lanes.type, lanes.lanes)
+    return picked(b, lanes, range(lanes.lanes)[::-1])
 
 
 def _comparable(value: object) -> object:

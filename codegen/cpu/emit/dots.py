@@ -15,6 +15,7 @@ from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
 from tcl.codegen.cpu.llvm.convert import to_memory
+from tcl.codegen.cpu.llvm.transpose import joined, picked
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Form, Fragment, fragment_of
 from tcl.codegen.loopir import ir
@@ -111,7 +112,9 @@ class Dots:
                 made = b.call(form.intrinsic, sums.type, form.lanes, *operands)
                 made = arithmetic(b, "+", sums, made, fragment.sums)
             parts.append(made)
-        return self._concatenated(parts, lanes)
+        if parts[0].lanes > lanes:
+            return b.lane(parts[0], 0) if lanes == 1 else picked(b, parts[0], range(lanes))
+        return joined(b, parts)
 
     def _part(self, value: Val, start: int, form: Form) -> Val:
         """As many lanes as a vector of this form has, from ``start`` on; one for all is spread."""
@@ -130,25 +133,6 @@ class Dots:
         name = "bfloat" if type_.is_float else memory_type(type_)
         lanes = words.lanes * depth
         return self.b.op(f"bitcast {words} to <{lanes} x {name}>", name, lanes)
-
-    def _concatenated(self, parts: list[Val], lanes: int) -> Val:
-        """The lanes of several vectors as one vector."""
-        b = self.b
-        if parts[0].lanes > lanes:
-            if lanes == 1:
-                return b.lane(parts[0], 0)
-            picks = ", ".join(f"i32 {k}" for k in range(lanes))
-            text = f"shufflevector {parts[0]}, {parts[0].ty} poison, <{lanes} x i32> <{picks}>"
-            return b.op(text, parts[0].type, lanes)
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            size = 2 * parts[0].lanes
-            picks = ", ".join(f"i32 {k}" for k in range(size))
-            parts = [
-                b.op(f"shufflevector {low}, {high}, <{size} x i32> <{picks}>", low.type, size)
-                for low, high in pairs
-            ]
-        return parts[0]
 
 
 def _word(bits: int) -> Val:

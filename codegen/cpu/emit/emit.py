@@ -34,6 +34,7 @@ from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
+from tcl.codegen.cpu.llvm.transpose import mixed
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import besides, of_indices_and_data
@@ -407,13 +408,7 @@ class Statements:
         b, lanes, shift = self.b, value.lanes, 1
         while shift < lanes:
             places = [lanes + k - shift if k >= shift else k for k in range(lanes)]
-            listed = ", ".join(f"i32 {k}" for k in places)
-            moved = b.op(
-                f"shufflevector {nothing}, {value}, <{lanes} x i32> <{listed}>",
-                value.type,
-                lanes,
-            )
-            value = arithmetic(b, op, moved, value, type_)
+            value = arithmetic(b, op, mixed(b, nothing, value, places), value, type_)
             shift *= 2
         return value
 

@@ -24,6 +24,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, settled, unary
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.llvm.convert import cast
+from tcl.codegen.cpu.llvm.transpose import picked
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
@@ -175,14 +176,7 @@ class Values:
         while part.lanes > 1:
             half = part.lanes // 2
             low, high = (
-                b.op(
-                    f"shufflevector {part}, {part.ty} poison, <{half} x i32> "
-                    f"<{', '.join(f'i32 {first + k}' for k in range(half))}>",
-                    part.type,
-                    half,
-                )
-                if half > 1
-                else b.lane(part, first)
+                picked(b, part, range(first, first + half)) if half > 1 else b.lane(part, first)
                 for first in (0, half)
             )
             part = arithmetic(b, value.op, low, high, value.type)

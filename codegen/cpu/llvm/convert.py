@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, register_type
+from tcl.codegen.cpu.llvm.transpose import picked
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT64, Kind, ScalarType
 
 
@@ -105,8 +106,7 @@ def _widened_alone(b: Builder, bits: Val) -> Val:
     wide = b.convert("zext", bits, "i32")
     words = b.op(f"insertelement <4 x i32> zeroinitializer, {wide}, i32 0", "i32", 4)
     halves = b.op(f"bitcast {words} to <8 x half>", "half", 8)
-    order = ", ".join(f"i32 {k}" for k in range(4))
-    some = b.op(f"shufflevector {halves}, <8 x half> poison, <4 x i32> <{order}>", "half", 4)
+    some = picked(b, halves, range(4))
     # LLVM would make a scalar of a plain conversion again.
     name, plain = "llvm.experimental.constrained.fpext.v4f32.v4f16", '!"fpexcept.ignore"'
     text = b.call_text(name, "<4 x float>", some, Val(plain, "metadata"))

@@ -60,6 +60,11 @@ def mixed(b: Builder, left: Val, right: Val, lanes: Sequence[int]) -> Val:
     return b.op(text, left.type, len(lanes))
 
 
+def picked(b: Builder, value: Val, lanes: Sequence[int]) -> Val:
+    """The vector of these lanes of one."""
+    return mixed(b, value, Val("poison", value.type, value.lanes), lanes)
+
+
 def interleaved(b: Builder, parts: Sequence[Val], itemsize: int) -> list[Val]:
     """The first lanes of three or four vectors, then their second ones, and so on. In registers one
     after the other, where an instruction takes any lanes of two: stores that lie in two lines each

@@ -8,7 +8,7 @@ so give the same bits.
 from __future__ import annotations
 
 from tcl.codegen.cpu.llvm.builder import Val
-from tcl.codegen.cpu.llvm.transpose import joined
+from tcl.codegen.cpu.llvm.transpose import joined, picked
 from tcl.codegen.cpu.math.formula import Number
 from tcl.codegen.cpu.math.tools import Bits, at_least, at_most, layout
 
@@ -71,9 +71,7 @@ def _scalef(p: Number, n: Number) -> Number:
 def _part(p: Number, value: Val, first: int, lanes: int) -> Val:
     if value.lanes == lanes:
         return value
-    mask = ", ".join(f"i32 {first + k}" for k in range(lanes))
-    text = f"shufflevector {value}, {value.ty} poison, <{lanes} x i32> <{mask}>"
-    return p.b.op(text, value.type, lanes)
+    return picked(p.b, value, range(first, first + lanes))
 
 
 def _instruction(p: Number, value: Val, exponent: Val) -> Val:
