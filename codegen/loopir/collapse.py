@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import index_of
-from tcl.codegen.loopir.walk import indices, loads, rebuilt, rewritten, values_of
+from tcl.codegen.loopir.walk import indices, loads, rebuilt, rewritten, values_of, with_values
 from tcl.grammar.sizes.varying import Size, provably_equal, representative
 from tcl.grammar.syntax.types import INT64
 
@@ -198,9 +198,7 @@ def _changed(ref: ir.TensorRef, subscripts: Iterable[ir.Subscript]) -> ir.Tensor
 
 def _rewritten(nest: ir.Nest, change: Callable[[ir.Load], ir.Value]) -> ir.Nest:
     """The nest with its reads changed, but those inside of subscripts."""
-    point = nest.point
-    lets = tuple(replace(x, value=rewritten(x.value, change)) for x in point.lets)
-    return replace(nest, point=replace(point, lets=lets, value=rewritten(point.value, change)))
+    return replace(nest, point=with_values(nest.point, lambda value: rewritten(value, change)))
 
 
 def _runs(kind: str, name: str, count: int, together: set[_Place]) -> list[range]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, index_of
-from tcl.codegen.loopir.walk import indices, loads, rebuilt, values_of, walk
+from tcl.codegen.loopir.walk import indices, loads, rebuilt, values_of, walk, with_values
 from tcl.grammar.sizes.varying import Size, provably_at_least, representative
 from tcl.grammar.syntax.types import INT64
 
@@ -235,9 +235,8 @@ def within_periods(nest: ir.Nest, point: ir.Point, bounds: Container[Bound]) -> 
 
     if not places:
         return point
-    lets = [replace(let, value=placed(let.value)) for let in point.lets]
-    value = placed(point.value)
-    made = replace(point, lets=tuple(lets), value=value)
+    made = with_values(point, placed)
+    lets, value = [*made.lets], made.value
     if point.kept or point.scatters:
         return made
     while lets and all(v.name != lets[-1].name for v in walk(value) if isinstance(v, ir.Variable)):

@@ -75,23 +75,33 @@ def written_out(value: ir.Value, lets: Mapping[str, ir.Value]) -> ir.Value:
 def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
     """``value`` with the names of dimensions replaced."""
 
-    def inside_renamed(inner: ir.Value) -> ir.Value:
-        return renamed(inner, names)
-
-    def subscript(s: ir.Subscript) -> ir.Subscript:
-        return (
-            moved(s, names)
-            if isinstance(s, ir.Affine)
-            else replace(s, value=inside_renamed(s.value))
-        )
-
     match value:
         case ir.Position(index=index):
             return replace(value, index=moved(index, names))
         case ir.Load(ref=ref):
-            subscripts = tuple(map(subscript, ref.subscripts))
-            return replace(value, ref=replace(ref, subscripts=subscripts))
-    return rebuilt(value, inside_renamed)
+            return replace(value, ref=renamed_ref(ref, names))
+    return rebuilt(value, lambda inner: renamed(inner, names))
+
+
+def renamed_ref(ref: ir.TensorRef, names: Mapping[str, str]) -> ir.TensorRef:
+    """An element with the names of dimensions replaced."""
+    subscripts = (
+        moved(s, names) if isinstance(s, ir.Affine) else replace(s, value=renamed(s.value, names))
+        for s in ref.subscripts
+    )
+    return replace(ref, subscripts=tuple(subscripts))
+
+
+def with_values(point: ir.Point, change: Callable[[ir.Value], ir.Value]) -> ir.Point:
+    """A point with its value, and those that it has names for, changed."""
+    lets = tuple(replace(let, value=change(let.value)) for let in point.lets)
+    return replace(point, lets=lets, value=change(point.value))
+
+
+def renamed_point(point: ir.Point, names: Mapping[str, str]) -> ir.Point:
+    """A point with the names of dimensions replaced."""
+    made = with_values(point, lambda value: renamed(value, names))
+    return replace(made, target=renamed_ref(point.target, names))
 
 
 def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:

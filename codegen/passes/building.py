@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import replaced
+from tcl.codegen.loopir.walk import replaced, with_values
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.epilogues import ends
 from tcl.codegen.passes.fusion.groups import FusionGroup, FusionLimits, fusion_groups
@@ -64,8 +65,7 @@ def reading_panels(nest: ir.Nest) -> ir.Nest:
     point, excess = nest.point, nest.excess
     for staged in nest.staged:
         read = ir.Load(staged.panel, staged.value.type, total=True)
-        lets = tuple(replace(x, value=replaced(x.value, staged.value, read)) for x in point.lets)
-        point = replace(point, lets=lets, value=replaced(point.value, staged.value, read))
+        point = with_values(point, partial(replaced, part=staged.value, by=read))
         if excess is not None:
             excess = replaced(excess, staged.value, read)
     return replace(nest, point=point, excess=excess)

@@ -21,6 +21,7 @@ from tcl.codegen.loopir.walk import (
     loads,
     moved,
     renamed,
+    renamed_point,
     substituted,
     walk,
 )
@@ -131,10 +132,7 @@ class Scatter:
         dims[self.dimension] = replace(
             dims[self.dimension], first=dim.first + most, extent=self.rest
         )
-        at = renamed(ir.Load(point.target, point.type, total=True), names)
-        assert isinstance(at, ir.Load)
-        lets = tuple(replace(x, value=renamed(x.value, names)) for x in point.lets)
-        last = replace(point, lets=lets, target=at.ref, value=renamed(point.value, names))
+        last = renamed_point(point, names)
         whole = [replace(d, extent=most) if d is dim else d for d in nest.dims]
         rest = _nest(name, dims, last, nest.sequential)
         return _nest(nest.name, whole, point, nest.sequential), rest

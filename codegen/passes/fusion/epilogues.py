@@ -8,16 +8,23 @@ starts (a *prologue*).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
+from tcl.codegen.loopir.walk import (
+    children,
+    loads,
+    renamed,
+    renamed_ref,
+    rewritten,
+    values_of,
+    walk,
+)
 from tcl.codegen.passes.vectorize import outputs
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
-from tcl.grammar.syntax.types import FLOAT32
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
         return None
     if second.points == 0:
         return None
-    target = _moved(a.target, names)
+    target = renamed_ref(a.target, names)
     value = renamed(a.value, names)
     read = {load.ref.tensor for v in values_of(b) for load in loads(v)}
     if target != b.target or target.tensor in read:
@@ -70,7 +77,7 @@ def epilogue(
     point = nest.point
     if leader.points == 0 or not (_exact(leader.point) and _exact(point)):
         return None
-    target, value = _moved(point.target, names), renamed(_written_value(point), names)
+    target, value = renamed_ref(point.target, names), renamed(_written_value(point), names)
     written = {store.ref.tensor: store.ref for store in made}
     if any(ref != written[ref.tensor] for ref in _reads_of(value, written)):
         return None
@@ -157,12 +164,6 @@ def _written_value(point: ir.Point) -> ir.Value:
     stored: ir.Value = ir.Load(point.target, point.type, total=True)
     first = identity(point.op, point.type) if point.initialise else stored
     return ir.Binary(point.op, first, point.value, point.type)
-
-
-def _moved(ref: ir.TensorRef, names: Mapping[str, str]) -> ir.TensorRef:
-    moved = renamed(ir.Load(ref, FLOAT32, total=True), names)
-    assert isinstance(moved, ir.Load)
-    return moved.ref
 
 
 def _reads_of(value: ir.Value, tensors: Container[str]) -> list[ir.TensorRef]:

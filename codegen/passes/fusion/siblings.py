@@ -21,7 +21,7 @@ from dataclasses import replace
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
-from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
+from tcl.codegen.loopir.walk import loads, renamed, renamed_ref, values_of, walk
 from tcl.codegen.passes.fusion.epilogues import loops_over
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_equal
@@ -215,7 +215,7 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     if not {load.ref.tensor for load in loads(value)} & changed:
         if not all(map(_known_everywhere, walk(value))):
             return None
-        point = replace(b, target=_target(b, names), value=renamed(value, names))
+        point = replace(b, target=renamed_ref(b.target, names), value=renamed(value, names))
         # Worth it where both read the same elements.
         own = {load.ref for v in values_of(a) for load in loads(v)}
         same = any(load.ref in own for load in loads(point.value))
@@ -226,7 +226,7 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     if not _equal(renamed(value.condition, names), a) or not _anywhere(then, changed):
         return None
     otherwise = value.otherwise
-    point = ir.Point((), _target(b, names), b.type, b.op, b.initialise, then)
+    point = ir.Point((), renamed_ref(b.target, names), b.type, b.op, b.initialise, then)
     start = identity(b.op, b.type)
     if not isinstance(otherwise, ir.Const):
         return None
@@ -258,12 +258,6 @@ def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
     if not provably_equal(own, its) or not reduced or any(n == 0 for n in reduced):
         return None
     return {b.name: a.name for a, b in zip(first.dims, second.dims, strict=True)}
-
-
-def _target(point: ir.Point, names: dict[str, str]) -> ir.TensorRef:
-    moved = renamed(ir.Load(point.target, point.type, total=True), names)
-    assert isinstance(moved, ir.Load)
-    return moved.ref
 
 
 def _equal(condition: ir.Value, a: ir.Point) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import rewritten
+from tcl.codegen.loopir.walk import rewritten, with_values
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -47,9 +47,7 @@ class BlockResults:
         def value(one: ir.Value) -> ir.Value:
             return rewritten(one, here)
 
-        point = nest.point
-        lets = tuple(replace(x, value=value(x.value)) for x in point.lets)
-        leader = replace(nest, point=replace(point, lets=lets, value=value(point.value)))
+        leader = replace(nest, point=with_values(nest.point, value))
         siblings = tuple(
             replace(b, point=replace(b.point, value=value(b.point.value))) for b in group.siblings
         )

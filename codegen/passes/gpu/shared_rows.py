@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.fragments import hoistable
-from tcl.codegen.loopir.walk import loads, renamed, values_of
+from tcl.codegen.loopir.walk import loads, renamed, renamed_point, renamed_ref, values_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal
@@ -146,24 +146,17 @@ def _renamed_group(group: FusionGroup, names: Mapping[str, str]) -> FusionGroup:
     def value(one: ir.Value) -> ir.Value:
         return renamed(one, names)
 
-    def target(ref: ir.TensorRef) -> ir.TensorRef:
-        made = value(ir.Load(ref, program_type, total=True))
-        assert isinstance(made, ir.Load)
-        return made.ref
-
-    def point(one: ir.Point) -> ir.Point:
-        lets = tuple(replace(x, value=value(x.value)) for x in one.lets)
-        return replace(one, lets=lets, target=target(one.target), value=value(one.value))
-
     leader = group.leader
-    program_type = leader.point.type
     dims = tuple(replace(d, name=names[d.name]) for d in leader.dims)
     loops = tuple(replace(x, fold=replace(x.fold, dim=names[x.fold.dim])) for x in leader.loops)
     siblings = []
     for s in group.siblings:
         earliest = s.first and replace(s.first, value=value(s.first.value))
-        siblings.append(replace(s, point=point(s.point), first=earliest))
-    epilogues = (replace(e, target=target(e.target), value=value(e.value)) for e in group.epilogues)
+        siblings.append(replace(s, point=renamed_point(s.point, names), first=earliest))
+    epilogues = (
+        replace(e, target=renamed_ref(e.target, names), value=value(e.value))
+        for e in group.epilogues
+    )
     start = None if group.start is None else (group.start[0], value(group.start[1]))
-    made = replace(leader, dims=dims, loops=loops, point=point(leader.point))
+    made = replace(leader, dims=dims, loops=loops, point=renamed_point(leader.point, names))
     return FusionGroup(made, start, tuple(siblings), tuple(epilogues))
