@@ -23,10 +23,12 @@ from tcl.codegen.choose.cpu.costs import (
     CALL_REGISTERS,
     CALLS_ALONE,
     COUNTING_CYCLES,
+    CROSSING_BESIDE,
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
     OPERATION_CYCLES,
     RELOADED_CYCLES,
+    ROWS_CROSSING_CYCLES,
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
     SPILL_CYCLES,
@@ -60,6 +62,7 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     window_of,
     window_of_steps,
 )
+from tcl.codegen.devices.cpu import LINE
 
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
@@ -276,7 +279,8 @@ def _step_cycles(
     )
     busy = _beside_each_other(core, lane, sizes, tile, shares, spread, work)
     if not core.reduces:
-        return busy + stored
+        waits = _crossing_cycles(core, lane, sizes) - CROSSING_BESIDE * busy
+        return busy + stored + max(0.0, waits)
     along = lane is not None and core.dims[lane].reduction
     if core.called:
         sums = 0 if along else math.prod(sizes.values()) * core.fused.registers
@@ -386,6 +390,18 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     if core.reduces:
         stored += results * calls
     return stored
+
+
+def _crossing_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles more to store the rows of a register tile in turns, of vectors as long as a line: half
+    of them where rows begin on lines if the first one does."""
+    target = core.target
+    rows = {d: n for d, n in sizes.items() if d != lane and n > 1 and d in target.strides}
+    in_order = target.strides.get(lane or "") == target.itemsize
+    if not rows or not in_order or core.halved or core.lanes * target.itemsize < LINE:
+        return 0.0
+    on_lines = all(target.strides[d] % LINE == 0 for d in rows)
+    return ROWS_CROSSING_CYCLES * target.count(rows) * (0.5 if on_lines else 1.0)
 
 
 def _reads_alone(core: Core) -> bool:
