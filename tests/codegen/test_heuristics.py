@@ -1368,3 +1368,14 @@ def test_points_that_compute_much_leave_registers_for_that() -> None:
     distance = " + ".join(terms)
     assert rows(distance) > 8
     assert 1 < rows(f"W(j) * W(i) / (1 + {distance})") <= 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"), [(3, 2), (4, 2), (17, 0)], ids=["pixels", "one vector", "two vectors"]
+)
+def test_short_rows_that_take_as_long_as_counting_are_done_in_pairs(
+    columns: int, rows: int
+) -> None:
+    text = "uint8(N, M) I, float(256, C) P) -> (O) { O(n, m, c) = P(int32(I(n, m)), c) }"
+    found = chosen(CASCADE_LAKE, text, (60, 80), (256, columns))
+    assert (found.register or (0, 0))[1] == rows

@@ -12,7 +12,12 @@ from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core, Elsewhere
-from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, SORTED_APART, STREAMS
+from tcl.codegen.choose.cpu.costs import (
+    DIVISION_CYCLES,
+    ITERATION_CYCLES,
+    SORTED_APART,
+    STREAMS,
+)
 from tcl.codegen.choose.cpu.footprints import (
     Level,
     least_far_cycles,
@@ -71,6 +76,8 @@ _WORTH_TILE = 0.95
 """The part of a nest's time that is left, if a register tile is worth more code ..."""
 _NEARLY = 1.03
 """... and how much longer a smaller one may take than the best."""
+_COUNTING_PART = 0.25
+"""The part of the time of rows of one vector from which on counting them is worth saving."""
 _LIVE_VALUES = 6.0
 """Cycles of arithmetic of a point from which on what it computes takes registers, too: of pairs of
 birds with three results each, 2 rows take .87 of the time of 4 on a Cascade Lake ..."""
@@ -440,9 +447,22 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     found += ((nest_cycles(core, lane, row), row) for row in rows)
     least = min((cycles for cycles, _ in found), default=whole)
     if least > whole * _WORTH_TILE or _hides_tiles(core, lane, whole):
-        return {}
+        return _short_rows(core, lane, whole)
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
+
+
+def _short_rows(core: Core, lane: str | None, cycles: float) -> dict[str, int]:
+    """The register tile of a nest whose points share nothing, in so many cycles: two rows of one
+    vector each, where these take little longer than counting; else none."""
+    rows = [d for d in core.nest.dims if d.name != lane and d.extent > 1]
+    if lane is None or not rows or core.nest.dim(lane).extent > core.lanes:
+        return {}
+    if core.short_loop(lane) is not None:
+        return {}  # all of it is written out
+    least = max(cycles, least_memory_cycles(core))
+    counting = ITERATION_CYCLES * math.prod(d.extent for d in rows)
+    return {rows[-1].name: 2} if counting > _COUNTING_PART * least else {}
 
 
 def _periods(core: Core, lane: str, most: int) -> list[int]:
