@@ -1379,3 +1379,14 @@ def test_short_rows_that_take_as_long_as_counting_are_done_in_pairs(
     text = "uint8(N, M) I, float(256, C) P) -> (O) { O(n, m, c) = P(int32(I(n, m)), c) }"
     found = chosen(CASCADE_LAKE, text, (60, 80), (256, columns))
     assert (found.register or (0, 0))[1] == rows
+
+
+@pytest.mark.parametrize(("batch", "together"), [(12, 0), (50, 16)])
+def test_panels_are_of_all_points_that_share_a_line(batch: int, together: int) -> None:
+    """Else each panel of a batch reads the lines of all others again."""
+    text = """float(K, B, M) X, float(N, K, B) W) -> (C) {
+        C(n, b, m) +=! X(k, b, m) * W(n, k, b)
+    }"""
+    found = chosen(CASCADE_LAKE, text, (96, batch, 70), (110, 96, batch))
+    assert found.vectorize == (0, 16)
+    assert (found.tile or (0, -1))[1] == together

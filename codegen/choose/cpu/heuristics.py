@@ -7,7 +7,7 @@ them and the caches.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -266,8 +266,9 @@ def _blocking(
     if columns := columns_of(core, lane, sizes):
         if stay_near(core, columns):
             return (), (), ()
-        apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
-        return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
+        apart = {k: _in_a_line(columns, nest.dims[k].name) for k in others}
+        moving = {k: points for k, points in apart.items() if points}
+        return _by_columns(core, sizes, (lanes[0], reductions, moving), order, inner)
     once = all(core.results.keys() <= a.strides.keys() for a in core.reads if lane in a.strides)
     if lanes and once and not core.compacted:
         return (), (), ()  # no column is read again
@@ -335,10 +336,16 @@ def _depth(core: Core, lane: str, sizes: Mapping[str, int], extent: int, depth: 
     return 1 << (room.bit_length() - 1) if extent > room else 0
 
 
+def _in_a_line(columns: Iterable[OperandAccess], dim: str) -> int:
+    """Points of a dimension whose elements of an operand lie in one cache line; 0 if none moves."""
+    steps = (abs(a.strides[dim]) for a in columns if a.strides.get(dim))
+    return max((max(1, LINE // step) for step in steps), default=0)
+
+
 def _by_columns(
     core: Core,
     sizes: Mapping[str, int],
-    dims: tuple[int, list[int], list[int]],
+    dims: tuple[int, list[int], Mapping[int, int]],
     order: tuple[int, ...],
     inner: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -372,11 +379,14 @@ def _by_columns(
         tile[widest] = 1 << (room.bit_length() - 1)
     if not any(tile):
         return (), (), ()
-    # A panel for each of the other dimensions that move the operand, one after the other.
-    for k in apart:
-        if nest.dims[k].extent > 1:
-            tile[k] = 1
     panel = (tile[widest] or nest.dims[widest].extent) * rest * itemsize
+    # A panel for each point of the other dimensions that move the operand, one after the other, or
+    # for those whose elements a line has: it would be fetched again for each of them. On a Cascade
+    # Lake, products of matrices with the batch behind rows and columns take .77.
+    for k, points in apart.items():
+        points = max(1, min(points, near // 2 // (panel * width)))
+        if nest.dims[k].extent > points:
+            tile[k] = points
     if tile[lane] and (columns := _columns_of_long_rows(core, nest.dims[lane].name, width, panel)):
         tile[lane] = columns * width
         inner = (*(k for k in inner if k not in (lane, *reductions)), lane, *reductions)
