@@ -4,7 +4,6 @@ and ``x % 2 == 0 ? x + 1 : x - 1``: at any point they are known without data."""
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,15 +14,9 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT64, ScalarType
+from tcl.grammar.tree.size_expressions import OPERATIONS
 
-COMPARISONS = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+COMPARISONS = {op: OPERATIONS[op] for op in ("<", "<=", ">", ">=", "==", "!=")}
 _POINTS = 1 << 14
 """Points at which ``interval_at_points`` computes a value, at most."""
 

@@ -266,9 +266,8 @@ def _blocking(
     if columns := columns_of(core, lane, sizes):
         if stay_near(core, columns):
             return (), (), ()
-        apart = {k: _in_a_line(columns, nest.dims[k].name) for k in others}
-        moving = {k: points for k, points in apart.items() if points}
-        return _by_columns(core, sizes, (lanes[0], reductions, moving), order, inner)
+        apart = {k: n for k in others if (n := _in_a_line(columns, nest.dims[k].name))}
+        return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     once = all(core.results.keys() <= a.strides.keys() for a in core.reads if lane in a.strides)
     if lanes and once and not core.compacted:
         return (), (), ()  # no column is read again
@@ -337,7 +336,8 @@ def _depth(core: Core, lane: str, sizes: Mapping[str, int], extent: int, depth: 
 
 
 def _in_a_line(columns: Iterable[OperandAccess], dim: str) -> int:
-    """Points of a dimension whose elements of an operand lie in one cache line; 0 if none moves."""
+    """Points of a dimension whose elements of an operand lie in one cache line, at most; 0 where no
+    operand moves along it."""
     steps = (abs(a.strides[dim]) for a in columns if a.strides.get(dim))
     return max((max(1, LINE // step) for step in steps), default=0)
 
@@ -382,7 +382,7 @@ def _by_columns(
     panel = (tile[widest] or nest.dims[widest].extent) * rest * itemsize
     # A panel for each point of the other dimensions that move the operand, one after the other, or
     # for those whose elements a line has: it would be fetched again for each of them. On a Cascade
-    # Lake, products of matrices with the batch behind rows and columns take .77.
+    # Lake, products of matrices with the batch behind rows and columns take .79.
     for k, points in apart.items():
         points = max(1, min(points, near // 2 // (panel * width)))
         if nest.dims[k].extent > points:

@@ -22,20 +22,23 @@ from tcl.codegen.loopir.terms import mma_type
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT32
 
 
-class _Text(str):
+@dataclass(frozen=True, slots=True)
+class _Text:
     """An expression of C++, made from left to right."""
 
+    text: str
+
     def __floordiv__(self, number: int) -> _Text:
-        return _Text(f"{self} / {number}")
+        return _Text(f"{self.text} / {number}")
 
     def __mod__(self, number: int) -> _Text:
-        return _Text(f"{self} % {number}")
+        return _Text(f"{self.text} % {number}")
 
-    def __mul__(self, number: int) -> _Text:  # type: ignore[override]
-        return _Text(f"{self} * {number}" if number else "0")
+    def __mul__(self, number: int) -> _Text:
+        return _Text(f"{self.text} * {number}" if number else "0")
 
-    def __add__(self, other: object) -> _Text:
-        return _Text(f"{self} + {other}")
+    def __add__(self, other: int | _Text) -> _Text:
+        return _Text(f"{self.text} + {other.text if isinstance(other, _Text) else other}")
 
 
 _LANE = _Text("threadIdx.x % 32")
@@ -76,10 +79,13 @@ class TensorCores:
             if factor.load.type == FLOAT32:  # one number after the other, rounded
                 writer.used.add("to_tf32")
                 for k, (row, point) in enumerate(factor.singles(_LANE)):
-                    element = writer.memory.element(ref, self._place(inner, factor, row, point))
+                    element = writer.memory.element(
+                        ref, self._place(inner, factor, row.text, point.text)
+                    )
                     writer.lines.add(f"{to}[{k}] = to_tf32({element});")
                 return
-            at_row = self._place(inner, factor, *factor.matrices(_LANE))
+            row, point = factor.matrices(_LANE)
+            at_row = self._place(inner, factor, row.text, point.text)
             words = 4 if factor.pairs else factor.words
             name = f"load_matrix_x{words}{'' if factor.along_depth else '_trans'}"
             writer.used.add(name)
