@@ -77,9 +77,12 @@ class Frame:
             place += 1
 
     def error(self) -> tuple[int, int]:
-        """Site and value of the first thread's failed check."""
-        at = next(k for k in range(0, len(self._errors), _RECORD) if self._errors[k])
-        return self._errors[at + 1], self._errors[at + 2]
+        """Site and value of the failed check that comes first in the program: threads that need not
+        wait for each other may fail in different statements."""
+        errors = self._errors
+        failed = [k for k in range(0, len(errors), _RECORD) if errors[k]]
+        first = min(failed, key=lambda k: errors[k + 1])
+        return errors[first + 1], errors[first + 2]
 
 
 def lengths(scratch: Sequence[Scratch]) -> list[int]:

@@ -70,10 +70,10 @@ int32_t tcl_entry_call(const int64_t *addresses, int64_t error[2]) {
         give_back(frame);
         return 0;
     }
-    const struct error *first = (struct error *)(frame + tcl_entry.errors);
-    const struct error *last = first + tcl_entry.threads - 1;
-    while (!first->failed && first < last) first++;
-    error[0] = first->site;
+    const struct error *first = (struct error *)(frame + tcl_entry.errors), *each = first;
+    for (int64_t k = 0; k < tcl_entry.threads; k++, each++)
+        if (each->failed && (!first->failed || each->site < first->site)) first = each;
+    error[0] = first->site; /* the first in the program: threads may fail in other statements */
     error[1] = first->value;
     free(frame); /* its errors are set */
     return FAILED;

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from team_kernels import Caller, kernel
 from tcl.codegen.cpu.abi import PAGE
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.native import returning
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import DEFAULT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX memory and threads")
 
@@ -116,6 +119,24 @@ def test_the_error_is_the_one_of_calls_from_python() -> None:
         Caller(launcher)([table, index, out])
     assert str(found.value) == str(expected.value)
     assert "index -3 is out of range for dimension 0 of tensor T" in str(found.value)
+
+
+def test_the_error_is_the_first_in_the_program() -> None:
+    """Sixteen threads need not wait for each other between the two statements."""
+    text = """def f(int32(N) I) -> (int32(4) C, int32(4) G) {
+        C(r) +=! 1 where r = I(n)
+        G(r) +=! 1 where r = I(n) - 4
+    }"""
+    index = np.random.default_rng(2).integers(0, 4, 40_009).astype(np.int32)
+    index[20_004] = -1
+    sized = sized_of(text, index)
+    launcher = compile_cpu(sized, DEFAULT, device=replace(host_cpu(), threads=16)).launcher
+    made = [np.zeros(4, np.int32) for _ in range(2)]
+    for _ in range(100):
+        for call in (launcher, Caller(launcher)):
+            with pytest.raises(IndexError) as found:
+                call([index, *made])
+            assert "index -1 is out of range for dimension 0 of tensor C" in str(found.value)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,5 +1,4 @@
 %struct.entry = type { ptr, i64, ptr, i64, ptr, i64, ptr, i64, i64, i64, i64 }
-%struct.error = type { i64, i64, i64, [4 x i64], i64 }
 
 @tcl_entry = local_unnamed_addr global %struct.entry zeroinitializer, align 64
 @slots = internal global [8 x ptr] zeroinitializer, align 64
@@ -95,7 +94,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 
 55:                                               ; preds = %51
   call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %3) #6
-  br label %171
+  br label %223
 
 56:                                               ; preds = %6, %12, %18, %24, %30, %36, %42, %48
   %57 = phi i64 [ %7, %6 ], [ %13, %12 ], [ %19, %18 ], [ %25, %24 ], [ %31, %30 ], [ %37, %36 ], [ %43, %42 ], [ %49, %48 ]
@@ -131,7 +130,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
   %79 = load ptr, ptr %3, align 8
   call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %3) #6
   %80 = icmp eq ptr %79, null
-  br i1 %80, label %171, label %81
+  br i1 %80, label %223, label %81
 
 81:                                               ; preds = %56, %78
   %82 = phi ptr [ %58, %56 ], [ %79, %78 ]
@@ -170,7 +169,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 106:                                              ; preds = %102
   %107 = cmpxchg ptr @slots, i64 0, i64 %103 release monotonic, align 8
   %108 = extractvalue { i64, i1 } %107, 1
-  br i1 %108, label %171, label %109
+  br i1 %108, label %223, label %109
 
 109:                                              ; preds = %106, %102
   %110 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 8) monotonic, align 8
@@ -180,7 +179,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 112:                                              ; preds = %109
   %113 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 8), i64 0, i64 %103 release monotonic, align 8
   %114 = extractvalue { i64, i1 } %113, 1
-  br i1 %114, label %171, label %115
+  br i1 %114, label %223, label %115
 
 115:                                              ; preds = %112, %109
   %116 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 16) monotonic, align 16
@@ -190,7 +189,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 118:                                              ; preds = %115
   %119 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 16), i64 0, i64 %103 release monotonic, align 8
   %120 = extractvalue { i64, i1 } %119, 1
-  br i1 %120, label %171, label %121
+  br i1 %120, label %223, label %121
 
 121:                                              ; preds = %118, %115
   %122 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 24) monotonic, align 8
@@ -200,7 +199,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 124:                                              ; preds = %121
   %125 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 24), i64 0, i64 %103 release monotonic, align 8
   %126 = extractvalue { i64, i1 } %125, 1
-  br i1 %126, label %171, label %127
+  br i1 %126, label %223, label %127
 
 127:                                              ; preds = %124, %121
   %128 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 32) monotonic, align 32
@@ -210,7 +209,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 130:                                              ; preds = %127
   %131 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 32), i64 0, i64 %103 release monotonic, align 8
   %132 = extractvalue { i64, i1 } %131, 1
-  br i1 %132, label %171, label %133
+  br i1 %132, label %223, label %133
 
 133:                                              ; preds = %130, %127
   %134 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 40) monotonic, align 8
@@ -220,7 +219,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 136:                                              ; preds = %133
   %137 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 40), i64 0, i64 %103 release monotonic, align 8
   %138 = extractvalue { i64, i1 } %137, 1
-  br i1 %138, label %171, label %139
+  br i1 %138, label %223, label %139
 
 139:                                              ; preds = %136, %133
   %140 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 48) monotonic, align 16
@@ -230,7 +229,7 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 142:                                              ; preds = %139
   %143 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 48), i64 0, i64 %103 release monotonic, align 8
   %144 = extractvalue { i64, i1 } %143, 1
-  br i1 %144, label %171, label %145
+  br i1 %144, label %223, label %145
 
 145:                                              ; preds = %142, %139
   %146 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @slots, i64 56) monotonic, align 8
@@ -240,43 +239,125 @@ define range(i32 0, 3) i32 @tcl_entry_call(ptr nocapture noundef readonly %0, pt
 148:                                              ; preds = %145
   %149 = cmpxchg ptr getelementptr inbounds nuw (i8, ptr @slots, i64 56), i64 0, i64 %103 release monotonic, align 8
   %150 = extractvalue { i64, i1 } %149, 1
-  br i1 %150, label %171, label %151
+  br i1 %150, label %223, label %151
 
 151:                                              ; preds = %148, %145
   call void @free(ptr noundef nonnull %82) #6
-  br label %171
+  br label %223
 
 152:                                              ; preds = %87
   %153 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_entry, i64 64), align 64
   %154 = getelementptr inbounds i8, ptr %82, i64 %153
   %155 = load i64, ptr getelementptr inbounds nuw (i8, ptr @tcl_entry, i64 80), align 16
-  %156 = getelementptr inbounds %struct.error, ptr %154, i64 %155
-  %157 = getelementptr inbounds i8, ptr %156, i64 -64
-  br label %158
+  %156 = icmp sgt i64 %155, 0
+  br i1 %156, label %157, label %180
 
-158:                                              ; preds = %158, %152
-  %159 = phi ptr [ %154, %152 ], [ %164, %158 ]
-  %160 = load i64, ptr %159, align 8
-  %161 = icmp eq i64 %160, 0
-  %162 = icmp ult ptr %159, %157
-  %163 = select i1 %161, i1 %162, i1 false
-  %164 = getelementptr inbounds nuw i8, ptr %159, i64 64
-  br i1 %163, label %158, label %165, !llvm.loop !8
+157:                                              ; preds = %152
+  %158 = and i64 %155, 1
+  %159 = icmp eq i64 %155, 1
+  br i1 %159, label %162, label %160
 
-165:                                              ; preds = %158
-  %166 = getelementptr inbounds nuw i8, ptr %159, i64 8
-  %167 = load i64, ptr %166, align 8
-  store i64 %167, ptr %1, align 8
-  %168 = getelementptr inbounds nuw i8, ptr %159, i64 16
-  %169 = load i64, ptr %168, align 8
-  %170 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  store i64 %169, ptr %170, align 8
+160:                                              ; preds = %157
+  %161 = and i64 %155, 9223372036854775806
+  br label %187
+
+162:                                              ; preds = %218, %157
+  %163 = phi ptr [ poison, %157 ], [ %219, %218 ]
+  %164 = phi ptr [ %154, %157 ], [ %220, %218 ]
+  %165 = phi ptr [ %154, %157 ], [ %219, %218 ]
+  %166 = icmp eq i64 %158, 0
+  br i1 %166, label %180, label %167
+
+167:                                              ; preds = %162
+  %168 = load i64, ptr %164, align 8
+  %169 = icmp eq i64 %168, 0
+  br i1 %169, label %180, label %170
+
+170:                                              ; preds = %167
+  %171 = load i64, ptr %165, align 8
+  %172 = icmp eq i64 %171, 0
+  br i1 %172, label %179, label %173
+
+173:                                              ; preds = %170
+  %174 = getelementptr inbounds nuw i8, ptr %164, i64 8
+  %175 = load i64, ptr %174, align 8
+  %176 = getelementptr inbounds nuw i8, ptr %165, i64 8
+  %177 = load i64, ptr %176, align 8
+  %178 = icmp slt i64 %175, %177
+  br i1 %178, label %179, label %180
+
+179:                                              ; preds = %173, %170
+  br label %180
+
+180:                                              ; preds = %162, %179, %173, %167, %152
+  %181 = phi ptr [ %154, %152 ], [ %163, %162 ], [ %164, %179 ], [ %165, %173 ], [ %165, %167 ]
+  %182 = getelementptr inbounds nuw i8, ptr %181, i64 8
+  %183 = load i64, ptr %182, align 8
+  store i64 %183, ptr %1, align 8
+  %184 = getelementptr inbounds nuw i8, ptr %181, i64 16
+  %185 = load i64, ptr %184, align 8
+  %186 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  store i64 %185, ptr %186, align 8
   call void @free(ptr noundef %82) #6
-  br label %171
+  br label %223
 
-171:                                              ; preds = %151, %148, %142, %136, %130, %124, %118, %112, %106, %55, %165, %78
-  %172 = phi i32 [ 2, %78 ], [ 1, %165 ], [ 2, %55 ], [ 0, %106 ], [ 0, %112 ], [ 0, %118 ], [ 0, %124 ], [ 0, %130 ], [ 0, %136 ], [ 0, %142 ], [ 0, %148 ], [ 0, %151 ]
-  ret i32 %172
+187:                                              ; preds = %218, %160
+  %188 = phi ptr [ %154, %160 ], [ %220, %218 ]
+  %189 = phi ptr [ %154, %160 ], [ %219, %218 ]
+  %190 = phi i64 [ 0, %160 ], [ %221, %218 ]
+  %191 = load i64, ptr %188, align 8
+  %192 = icmp eq i64 %191, 0
+  br i1 %192, label %203, label %193
+
+193:                                              ; preds = %187
+  %194 = load i64, ptr %189, align 8
+  %195 = icmp eq i64 %194, 0
+  br i1 %195, label %202, label %196
+
+196:                                              ; preds = %193
+  %197 = getelementptr inbounds nuw i8, ptr %188, i64 8
+  %198 = load i64, ptr %197, align 8
+  %199 = getelementptr inbounds nuw i8, ptr %189, i64 8
+  %200 = load i64, ptr %199, align 8
+  %201 = icmp slt i64 %198, %200
+  br i1 %201, label %202, label %203
+
+202:                                              ; preds = %196, %193
+  br label %203
+
+203:                                              ; preds = %187, %196, %202
+  %204 = phi ptr [ %188, %202 ], [ %189, %196 ], [ %189, %187 ]
+  %205 = getelementptr inbounds nuw i8, ptr %188, i64 64
+  %206 = load i64, ptr %205, align 8
+  %207 = icmp eq i64 %206, 0
+  br i1 %207, label %218, label %208
+
+208:                                              ; preds = %203
+  %209 = load i64, ptr %204, align 8
+  %210 = icmp eq i64 %209, 0
+  br i1 %210, label %217, label %211
+
+211:                                              ; preds = %208
+  %212 = getelementptr inbounds nuw i8, ptr %188, i64 72
+  %213 = load i64, ptr %212, align 8
+  %214 = getelementptr inbounds nuw i8, ptr %204, i64 8
+  %215 = load i64, ptr %214, align 8
+  %216 = icmp slt i64 %213, %215
+  br i1 %216, label %217, label %218
+
+217:                                              ; preds = %211, %208
+  br label %218
+
+218:                                              ; preds = %217, %211, %203
+  %219 = phi ptr [ %205, %217 ], [ %204, %211 ], [ %204, %203 ]
+  %220 = getelementptr inbounds nuw i8, ptr %188, i64 128
+  %221 = add i64 %190, 2
+  %222 = icmp eq i64 %221, %161
+  br i1 %222, label %162, label %187, !llvm.loop !8
+
+223:                                              ; preds = %151, %148, %142, %136, %130, %124, %118, %112, %106, %55, %180, %78
+  %224 = phi i32 [ 2, %78 ], [ 1, %180 ], [ 2, %55 ], [ 0, %106 ], [ 0, %112 ], [ 0, %118 ], [ 0, %124 ], [ 0, %130 ], [ 0, %136 ], [ 0, %142 ], [ 0, %148 ], [ 0, %151 ]
+  ret i32 %224
 }
 
 ; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
