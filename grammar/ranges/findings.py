@@ -6,6 +6,7 @@ They are warnings; ``strict`` makes errors of them, and finds more. Some need no
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from tcl.common.errors import TclError
 from tcl.grammar.ranges.cut import range_warnings
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.sizes.size_classes import SizeClass
+from tcl.grammar.sizes.varying import Size, Undecided
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
@@ -92,6 +95,29 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
         if not common or accepted == _ENOUGH:
             break
     return list((common or {}).values())
+
+
+def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
+    """The dimensions of each output in the sizes of the inputs, such as ``N - 2``. Empty if they
+    are not the same formulas in several trials, each of which has other sizes above others."""
+    found: list[dict[str, tuple[int | str, ...]]] = []
+    for trial in range(_TRIALS):
+        order = random.Random(trial).sample(checked.sizes, len(checked.sizes))
+        ranges = (
+            SizeClass(1, n, 3 * n // 2) for n in (64 + 8 * trial << k for k in range(len(order)))
+        )
+        symbols = {name: each.symbol(name) for name, each in zip(order, ranges, strict=True)}
+        with contextlib.suppress(TclError, Undecided):
+            shapes = size_finding(checked, symbols).shapes
+            dims = (
+                (t.name, [str(d) if isinstance(d, Size) else d for d in shapes[t.name]])
+                for t in checked.outputs
+            )
+            found.append({name: tuple(each) for name, each in dims})
+        if len(found) == _ENOUGH or not checked.sizes:
+            break
+    alike = all(each == found[0] for each in found)
+    return found[0] if alike and len(found) > min(1, len(checked.sizes)) else {}
 
 
 def _trials(symbols: Sequence[str], number: int) -> Iterator[dict[str, int]]:

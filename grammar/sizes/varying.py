@@ -188,8 +188,7 @@ class Size(_Integer):
     # Text.
 
     def __str__(self) -> str:
-        text, constant = self._polynomial.text, self._constant
-        return f"{text} + {constant}" if constant else text
+        return _text(self.terms)
 
     __repr__ = __str__
 
@@ -198,6 +197,26 @@ class Size(_Integer):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Size.from_terms, (dict(self.terms),)
+
+
+def _text(terms: Terms) -> str:
+    """As people write it: what is subtracted stands behind what is added, a number last."""
+    ordered = sorted(terms, key=lambda term: (term[0] == (), term[1] < 0))
+    text = " + ".join(_factors_text(monomial, factor) for monomial, factor in ordered)
+    return text.replace("+ -", "- ")
+
+
+def _factors_text(monomial: Monomial, factor: int) -> str:
+    """A number times sizes and quotients."""
+    texts = []
+    for atom in monomial:
+        if isinstance(atom, Quotient):
+            dividend = _text(atom.terms)
+            texts.append(f"{f'({dividend})' if ' ' in dividend else dividend}/{atom.divisor}")
+        else:
+            texts.append(str(atom))
+    sign = "-" if factor < 0 else ""
+    return sign + "*".join([str(abs(factor))] * (abs(factor) != 1 or not texts) + texts)
 
 
 def terms_of(value: int) -> Terms:

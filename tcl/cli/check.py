@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -22,7 +23,7 @@ from tcl.cli.common import (
 )
 from tcl.common.errors import TclError
 from tcl.grammar.check.one_def import check_for
-from tcl.grammar.ranges.findings import findings, size_finding
+from tcl.grammar.ranges.findings import findings, output_dims, size_finding
 from tcl.grammar.ranges.ranges_text import output_lines
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic, SourceError
@@ -90,8 +91,10 @@ def _checked(
             report(message, "warning")
             apart.append(_finding("warning", None, message))
         for definition in defs.values():
+            dims = output_dims(definition)
             inputs, outputs = (
-                ", ".join(map(_tensor, each)) for each in (definition.inputs, definition.outputs)
+                ", ".join(_tensor(t, dims) for t in each)
+                for each in (definition.inputs, definition.outputs)
             )
             lines.append(f"{file}: {definition.name}({inputs}) -> ({outputs})")
             sized = None
@@ -101,7 +104,7 @@ def _checked(
             else:  # its comments' sizes are meant to be possible
                 for values in named_sizes(definition):
                     size_finding(definition, values)
-            listed.append(_data(definition, sized))
+            listed.append(_data(definition, sized, dims))
     except TclError as error:
         report(str(error))
         each = error.diagnostics if isinstance(error, SourceError) else [None]
@@ -125,15 +128,19 @@ def _checked(
     return {"file": str(file), "ok": good, "defs": listed, "findings": [*apart, *told.values()]}
 
 
-def _tensor(tensor: Tensor) -> str:
-    """As a header declares it, but with ``...`` for each dimension whose size is inferred."""
-    dims = ["..."] * tensor.rank if tensor.dims is None else map(str, tensor.dims)
-    shape = f"({', '.join(dims)})" if tensor.rank else ""
+_Dims: TypeAlias = Mapping[str, tuple[int | str, ...]]
+
+
+def _tensor(tensor: Tensor, inferred: _Dims) -> str:
+    """As a header declares it, but with ``...`` for each dimension that depends on more than sums
+    of sizes."""
+    dims = inferred.get(tensor.name, tensor.dims) or ["..."] * tensor.rank
+    shape = f"({', '.join(map(str, dims))})" if tensor.rank else ""
     return f"{tensor.type}{shape} {tensor.name}"
 
 
-def _data(definition: CheckedDef, sized: SizedDef | None) -> dict[str, object]:
-    outputs = [_tensor_data(t) for t in definition.outputs]
+def _data(definition: CheckedDef, sized: SizedDef | None, inferred: _Dims) -> dict[str, object]:
+    outputs = [_tensor_data(t, inferred) for t in definition.outputs]
     if sized is not None:
         for data, tensor in zip(outputs, definition.outputs, strict=True):
             data["shape"] = sized.shapes[tensor.name]
@@ -141,13 +148,14 @@ def _data(definition: CheckedDef, sized: SizedDef | None) -> dict[str, object]:
     return {
         "entry": definition.name,
         "sizes": definition.sizes,
-        "inputs": [_tensor_data(t) for t in definition.inputs],
+        "inputs": [_tensor_data(t, inferred) for t in definition.inputs],
         "outputs": outputs,
     }
 
 
-def _tensor_data(tensor: Tensor) -> dict[str, object]:
-    return {"name": tensor.name, "type": str(tensor.type), "dims": tensor.dims}
+def _tensor_data(tensor: Tensor, inferred: _Dims) -> dict[str, object]:
+    dims = inferred.get(tensor.name, tensor.dims)
+    return {"name": tensor.name, "type": str(tensor.type), "dims": dims}
 
 
 def _finding(severity: str, found: Diagnostic | None, message: str = "") -> dict[str, object]:

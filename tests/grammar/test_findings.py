@@ -18,7 +18,7 @@ import tcl
 from tcl.cli import main
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.cut import range_warnings
-from tcl.grammar.ranges.findings import findings, size_finding, size_findings
+from tcl.grammar.ranges.findings import findings, output_dims, size_finding, size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
 
@@ -443,3 +443,25 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
     done = _tcl("run", file, "--sizes", "N=6,K=3")
     assert done.exit_code == 0
     assert done.output.count("limits 'k' to 1:2 of the 0:3") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "dims"),
+    [
+        ("O(b, d, h, v) +=! I(b, c, h + r, v + s) * F(d, c, r, s)", "B, D, H - R + 1, V - S + 1"),
+        (
+            "O(b, d, h, v) +=! I(b, c, 2 * h + r, v + 2 * s) * F(d, c, r, s)",
+            "B, D, (H - R)/2 + 1, V - 2*S + 2",
+        ),
+        ("O(n, m) = X(n + 1) * W(m - 3) where m in 3:7, n in 0:N - 1", "N - 1, 4"),
+        ("O() max=! X(n)", ""),
+        ("O(i) = X(i) where i in 0:N * K", None),  # refused
+        ("O(i) = i < N ? X(i) : W(i - N) where i in 0:N + K", "N + K"),
+        ("O(i) = X(i) * W(i)", None),  # the smaller one
+        ("O(i) = X(i) where i in 0:40", "40"),
+    ],
+)
+def test_dimensions_in_sizes(body: str, dims: str | None) -> None:
+    checked = check(_HEADER.format("O", body))["f"]
+    found = output_dims(checked).get("O")
+    assert found == dims if dims is None else ", ".join(map(str, found)) == dims

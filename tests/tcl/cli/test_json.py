@@ -87,8 +87,8 @@ def test_check() -> None:
     (mm,) = file.pop("defs")
     assert (done.returncode, file) == (0, {"file": "mm.tc", "ok": True, "findings": []})
     assert mm["inputs"][1] == {"name": "B", "type": "float32", "dims": ["K", "N"]}
-    output = {"name": "C", "type": "float32", "dims": None, "shape": [5, 7], "first_index": [0, 0]}
-    assert mm["outputs"] == [output]
+    output = {"name": "C", "type": "float32", "dims": ["M", "N"]}
+    assert mm["outputs"] == [output | {"shape": [5, 7], "first_index": [0, 0]}]
     done = here("check", "--json", "mm.tc", "bad.tc", "none.tc")
     assert (done.returncode, "bad.tc:2:5: error: " in done.stderr) == (1, True)
     good, bad, none = document(done)
