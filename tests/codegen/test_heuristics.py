@@ -73,6 +73,18 @@ def test_counts_of_bytes_have_the_lanes_of_bytes(value: str, lanes: int) -> None
     assert chosen(CASCADE_LAKE, text, (500, 128), (128,)).vectorize == (1, lanes)
 
 
+def test_lanes_of_a_sum_come_out_of_whole_vectors() -> None:
+    """Rows of a few elements, which are no one row as something else reads a column of them: their
+    sum has the lanes across the rows, and a vector of each column is taken out of those read."""
+    read = "O(n) = X(n, 0)"
+    text = f"uint8(N, 4) X) -> (int32 S, O) {{ S +=! X(n, k) > 63\n {read} }}"
+    found = chosen(CASCADE_LAKE, text, (30000, 4))
+    assert found.vectorize == (0, 64) and (found.register or ())[1] == 4
+    text = f"float(H, W, 3) X) -> (S, O) {{ S(y) max=! X(y, n, c)\n {read.replace('n', 'y, n')} }}"
+    found = chosen(CASCADE_LAKE, text, (131, 322, 3))
+    assert found.vectorize == (1, 16) and (found.register or ())[2] == 3
+
+
 def test_several_sums_beside_each_other_have_lanes_of_their_own() -> None:
     """Three sums of four registers leave none for a second row."""
     sums = "\n".join(f"C{k}(n) +=! A(n, i) < 128 || A(n, i) >= {k} ? 1 : 0" for k in range(3))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from tcl.codegen.choose.cpu.access_costs import PanelCost
+from tcl.codegen.choose.cpu.access_costs import OperandAccess, PanelCost
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core, Elsewhere
 from tcl.codegen.choose.cpu.costs import (
     DIVISION_CYCLES,
@@ -543,15 +543,21 @@ def _cycles(choice: TileChoice) -> float:
 
 def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     """Whether some access goes through memory from front to back along the dimension, or
-    through a panel that could."""
+    through a panel that could, or, in a reduction, takes vectors of it out of whole ones."""
     in_order = any(
         a.strides.get(dim.name) == a.itemsize or dim.name in a.wrapped
         for a in (*core.reads, core.target)
     )
-    copied = any(a.stageable and dim.name in a.strides for a in core.reads)
     if core.products is not None and dim.name not in core.products.lanes:
         return False
-    return in_order or (copied and not dim.reduction)
+    if dim.reduction:
+        return in_order or any(_is_sorted(a, dim.name) for a in core.reads)
+    return in_order or any(a.stageable and dim.name in a.strides for a in core.reads)
+
+
+def _is_sorted(access: OperandAccess, lane: str) -> bool:
+    """Whether lanes are a few apart, so that they come out of whole vectors."""
+    return 2 <= access.strides.get(lane, 0) / access.itemsize <= SORTED_APART
 
 
 def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
@@ -563,9 +569,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
     along = lane is not None and core.nest.dim(lane).reduction
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
-    if lane is not None and any(
-        2 <= a.strides.get(lane, 0) / a.itemsize <= SORTED_APART for a in core.reads
-    ):
+    if lane is not None and any(_is_sorted(a, lane) for a in core.reads):
         more += _SHUFFLED
     shapes = [
         (tile, math.prod(tile.values()))
