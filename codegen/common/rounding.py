@@ -27,7 +27,7 @@ class Rounding:
     """Absolute, of nearly all elements; 0 if it is not known."""
     places: _Positions = field(default_factory=lambda: np.empty(0, np.int64))
     """Elements that rounding decides about, as positions in row-major order, ascending: of floats,
-    one in twenty at most."""
+    one in ten at most."""
     off: _Array = field(default_factory=lambda: np.empty(0))
     """By how much each of these may differ."""
     most: int = 1 << 62

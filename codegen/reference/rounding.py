@@ -10,9 +10,11 @@ Where a function jumps, or has a pole, rounding decides about the result: ``floo
 whole number but for rounding, the sign of a sum that cancels, its reciprocal. No result can be
 called wrong there. Such elements are found by Monte Carlo arithmetic (Parker, "Monte Carlo
 arithmetic", UCLA CSD-970002, 1997): the def is computed in float64 again and again, with everything
-that is rounded moved by a random part of itself, up in one run and down in the next. Elements that
-rounding decides about change more than others do. Where more than one in twenty does so much, this
-tells nothing, and these are as all others.
+that is rounded moved by a random part of itself, up in one run and down in the next, and what is
+read of an output by that output's error. Elements that rounding decides about change more than
+others do. Where more than one in twenty does so much, this tells nothing of those that change
+least, as where few elements are so large that their error is none of the others': then runs without
+the outputs' errors find elements, too.
 
 Integers that are rounded sums, such as samples of 16 bits, have no tolerance beside this, and these
 moves reach most of them: all are such elements, but only a few times as many may differ as differ
@@ -319,7 +321,21 @@ class _Runs:
     def roundings(self, errors: Sequence[float]) -> tuple[Rounding, ...]:
         """Of each output, by how much its elements change if everything is moved that is rounded.
         ``errors``: of the outputs."""
-        offs = [_MOVED * error for error in errors]
+        spreads, places = self._spreads([_MOVED * error for error in errors])
+        own = spreads
+        if any(map(_too_many, errors, spreads)):
+            own, _ = self._spreads([0.0] * len(errors))
+        found = []
+        for k, (spread, at) in enumerate(zip(spreads, places, strict=True)):
+            differing = int(np.sum(_floats(self._rounded[k], at) != _floats(self._exact[k], at)))
+            if self._outputs[k].type.is_float or differing > _OWN * spread.size:
+                found.append(_decided(errors[k], spread, own[k], at))
+            else:
+                found.append(_decided_integers(differing, spread, at))
+        return tuple(found)
+
+    def _spreads(self, offs: Sequence[float]) -> tuple[list[_Array], list[_Positions | None]]:
+        """By how much the elements of each output change in all runs, and which these are."""
         places, spreads = list(self._positions), list[_Array]()
         for seed in (s for k in range(self._pairs) for s in (_seed(k), -_seed(k))):
             moved, positions = self._moved(seed, offs)
@@ -327,14 +343,7 @@ class _Runs:
                 places = [_common(p, q) for p, q in zip(places, positions, strict=True)]
                 spreads = self._changes(self._rounded, places)
             spreads = [*map(np.maximum, spreads, self._changes(moved, places))]
-        found = []
-        for k, (spread, at) in enumerate(zip(spreads, places, strict=True)):
-            differing = int(np.sum(_floats(self._rounded[k], at) != _floats(self._exact[k], at)))
-            if self._outputs[k].type.is_float or differing > _OWN * spread.size:
-                found.append(_decided(errors[k], spread, at))
-            else:
-                found.append(_decided_integers(differing, spread, at))
-        return tuple(found)
+        return spreads, places
 
     def _changes(
         self, others: Sequence[_Array], places: Sequence[_Positions | None]
@@ -380,14 +389,25 @@ def _floats(values: _Array, places: _Positions | None) -> _Array:
     return np.asarray(flat if places is None else flat[places], np.float64)
 
 
-def _decided(error: float, spread: _Array, places: _Positions | None) -> Rounding:
-    """Which elements rounding decides about, by how much elements change: those that may be off by
-    more than ``error`` allows all."""
+def _decided(error: float, spread: _Array, own: _Array, places: _Positions | None) -> Rounding:
+    """Which elements rounding decides about, by how much elements change, and how much without the
+    outputs' errors: those that may be off by more than ``error`` allows all."""
+    far = np.union1d(_far(error, spread), _far(error, own))
+    off = _SPREAD * np.maximum(spread, own)[far]
+    return Rounding(error, far if places is None else places[far], off)
+
+
+def _far(error: float, spread: _Array) -> _Positions:
+    """Those that change more than ``error`` allows all, one in twenty at most."""
     if not spread.size:
-        return Rounding(error)
+        return np.empty(0, np.int64)
     usual = np.quantile(spread, _OTHERS, method="higher")
-    far = np.flatnonzero(spread > max(usual, ERRORS / _SPREAD * error))
-    return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
+    return np.flatnonzero(spread > max(usual, ERRORS / _SPREAD * error))
+
+
+def _too_many(error: float, spread: _Array) -> bool:
+    """Whether more elements change so much than are taken for those that rounding decides about."""
+    return bool(np.mean(spread > ERRORS / _SPREAD * error) > 1 - _OTHERS) if spread.size else False
 
 
 def _decided_integers(differing: int, spread: _Array, places: _Positions | None) -> Rounding:

@@ -391,6 +391,28 @@ def test_what_rounding_decides_about_many_elements_is_judged_as_all_else() -> No
     assert mismatch("O", other, expected[0], 1, rounding) is not None
 
 
+def test_the_error_of_few_that_are_large_is_not_that_of_all() -> None:
+    """Quotients of sums of exponentials, some of which cancel, in rows that differ by orders of
+    magnitude: most are off by far less than the largest are."""
+    source = """
+    def f(double(N, T) X, double(T) W, double(T) V) -> (E, Below, Above, O) {
+        E(n, t) = exp(X(n, t))
+        Below(n) +=! W(t) * E(n, t)
+        Above(n) +=! V(t) * E(n, t)
+        O(n) = 1e4 * Above(n) / Below(n)
+    }
+    """
+    draw = np.random.default_rng(7)
+    inputs = (draw.normal(0, 1, (2_000, 40)).cumsum(1), *draw.normal(0, 1, (2, 40)))
+    sized, zeros, (e, *_, right) = run(source, *inputs)
+    depth, rounding = accumulation_depths(sized)["O"], roundings(sized, inputs, zeros)[3]
+    below, above = (e * each for each in inputs[1:])
+    orders = [draw.permutation(40) for _ in range(100)]
+    kernels = [1e4 * above[:, p].sum(1) / below[:, p].sum(1) for p in orders]
+    assert any(mismatch("O", each, right, depth) is not None for each in kernels)
+    assert [mismatch("O", each, right, depth, rounding) for each in kernels] == [None] * 100
+
+
 def test_a_value_that_is_written_over_is_moved_by_its_own_error() -> None:
     """A small sum in 200 is off by a part of itself that its logarithm shows; the logarithm's own
     error, as an error of the sum, would be larger than the sum."""
