@@ -69,9 +69,11 @@ def sections(text: str) -> dict[str, str]:
 
 
 def section_names(heading: str) -> list[str]:
-    """What a section can be asked for by: its heading up to a colon, what is code in it, all."""
+    """What a section can be asked for by: its heading up to a colon, what is code in it, all, and
+    its anchor in links."""
     plain = heading.lower().replace("`", "")
-    return [plain.partition(":")[0], *re.findall(r"`([^`]+)`", heading.lower()), plain]
+    anchor = re.sub(r"[^\w -]", "", plain).replace(" ", "-")
+    return [plain.partition(":")[0], *re.findall(r"`([^`]+)`", heading.lower()), plain, anchor]
 
 
 _HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)

@@ -124,6 +124,7 @@ def _outputs(
         ("guides/ci.md", "# "),
         ("guides", "tcl docs NAME prints one of these pages:\n  guides/add-a-builtin\n"),
         ("docs/gallery/", "tcl docs NAME prints one of these pages:\n  gallery/"),
+        ("the-shortest-way", "## The shortest way\n"),
     ],
 )
 def test_pages_and_folders_are_found_by_their_paths(asked: str, begins: str) -> None:
@@ -383,6 +384,7 @@ def test_a_section_is_found_by_the_code_in_its_heading() -> None:
         "order",
         "inner_order",
         "order, inner_order: which loop is outside",
+        "order-inner_order-which-loop-is-outside",
     ]
 
 
