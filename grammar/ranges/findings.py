@@ -53,27 +53,20 @@ def findings(
 ) -> list[Diagnostic]:
     """All that is found about a def, by place.
 
-    ``sizes``: sets of values for its size symbols, each of which shows what holds for it. With
-    none, sizes are tried, and what holds for all that the def accepts is taken to hold for any.
+    ``sizes``: sets of values for its size symbols, each of which shows what holds for it. Raises as
+    ``infer`` does if the def refuses one. With none, sizes are tried, and what holds for all that
+    the def accepts is taken to hold for any.
     """
     found = text_findings(checked, strict=strict)
     if sizes:
         places: dict[Span, Diagnostic] = {}
         for values in sizes:
-            for diagnostic in _with_sizes(checked, values) or ():
+            for diagnostic in size_findings(size_finding(checked, values)):
                 places.setdefault(diagnostic.span, diagnostic)
         found += places.values()
     else:
         found += _with_any_sizes(checked)
     return sorted(found, key=lambda d: d.span)
-
-
-def _with_sizes(checked: c.CheckedDef, sizes: Mapping[str, int]) -> list[Diagnostic] | None:
-    """What is found for these sizes; None if the def refuses them."""
-    try:
-        return size_findings(size_finding(checked, sizes))
-    except TclError:
-        return None
 
 
 _TRIALS = 24
@@ -86,10 +79,10 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
     common: dict[Span, Diagnostic] | None = None
     accepted = 0
     for sizes in _trials(checked.sizes, _largest_number(checked)):
-        found = _with_sizes(checked, sizes)
-        if found is None:
+        try:
+            places = {d.span: d for d in size_findings(size_finding(checked, sizes))}
+        except TclError:
             continue
-        places = {d.span: d for d in found}
         common = {s: d for s, d in (common or places).items() if s in places}
         accepted += 1
         if not common or accepted == _ENOUGH:

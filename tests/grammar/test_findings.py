@@ -268,6 +268,10 @@ def test_sizes_of_the_comments_come_first() -> None:
     (found,) = findings(definition, [_SIZES, {**_SIZES, "N": 5}])
     assert "'k' to 0:2 of the 0:3" in found.message
     assert "N=5, K=3" in found.message
+    refused = "def f(float(N) X, int32(K) I) -> (Y) { Y(n) = X(n + K) where n in 0:4 }"
+    assert tcl.define("# sizes a: N=7, K=3\n" + refused, strict=True).f
+    with pytest.raises(RangeInferenceError, match="'X' is read at indices 4 to 7 of dimension 0"):
+        tcl.define("# sizes a: N=7, K=3\n# sizes b: N=7, K=4\n" + refused, strict=True)
 
 
 def test_two_symbols_of_one_index() -> None:
