@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tcl.grammar.ranges.findings import output_dims
 from tcl.grammar.syntax.parser import parse
 from tcl.grammar.syntax.printer import to_text
 from tcl.grammar.syntax.types import ALIASES, SCALAR_TYPES
@@ -40,11 +41,9 @@ def def_html(source: str, definition: CheckedDef) -> str:
 
 def _arguments(definition: CheckedDef) -> Markup:
     """The def's inputs and outputs, as a table."""
-    rows = []
+    rows, inferred = [], output_dims(definition)
     for tensor in definition.inputs + definition.outputs:
-        shape = ", ".join(map(str, tensor.dims or ()))
-        if tensor.dims is None and tensor.rank:
-            shape = ", ".join("…" * tensor.rank)
+        shape = ", ".join(map(str, inferred.get(tensor.name, tensor.dims) or "…" * tensor.rank))
         kind = "input" if tensor.is_input else "output"
         type_ = f"{tensor.type}({shape})" if shape else str(tensor.type)
         rows.append(table_row(tensor.name, kind, type_))

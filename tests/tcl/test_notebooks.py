@@ -57,7 +57,7 @@ def f(float(N, 3) X, uint8 s) -> (O, int32 P) {
         ["f", "", "type"],
         ["X", "input", "float32(N, 3)"],
         ["s", "input", "uint8"],
-        ["O", "output", "int32(…)"],
+        ["O", "output", "int32(N)"],
         ["P", "output", "int32"],
     ]
     one = shown(definitions.f)
