@@ -12,11 +12,12 @@ from nests import sized
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.knobs import loop_orders, tile_sizes
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.common.errors import OptionsError
@@ -115,6 +116,67 @@ def test_presets_are_in_the_space_or_said_not_to_be(name: str, preset: str) -> N
         assert kernel(name, space.to_options(config)) == kernel(name, MappingOptions(preset))
     else:
         assert preset in ("mlp", "conv")
+
+
+DEFAULTS = {
+    "peeled in the second cache": sized(
+        "uint8(H, W) I) -> (uint8(H, W) O) { O(h, w) = I(h, w) > 9 ? 255 : 0 }", (720, 960)
+    ),
+    "windows written out": sized(
+        "float(N, H, W, C) I) -> (O) { O(n, h, w, c) max=! I(n, h + i, w + j, c)"
+        " where i in 0:3, j in 0:3 }",
+        (4, 60, 60, 64),
+    ),
+    "rows of windows written out": sized(
+        "float(C, H, W) I, float(C, 5, 5) K) -> (O)"
+        " { O(c, h, w) +=! I(c, h + i, w + j) * K(c, i, j) }",
+        (72, 57, 57),
+        (72, 5, 5),
+    ),
+    "no results": sized(
+        "int16(N) X) -> (Tied) { Tied +=! i < j && X(i) == X(j) }",
+        (2501,),
+    ),
+    "points without lanes": sized("int32(I, J) X) -> (int32(I) L) { L(i) +=! X(i, j) }", (16, 16)),
+    "a panel before all tiles": sized(
+        "int8(B, M, K) A, int8(B, N, K) C) -> (int32(B, M, N) O)"
+        " { O(b, m, n) +=! int32(A(b, m, k)) * int32(C(b, n, k)) }",
+        (8, 50, 96),
+        (8, 60, 96),
+    ),
+    "panels of later operands": sized(
+        "float(B, N, 2) X, float(N, M, 2) W) -> (Re) { Re(b, m) +=! X(b, n, 0) * W(n, m, 0)"
+        " - X(b, n, 1) * W(n, m, 1) }",
+        (200, 128, 2),
+        (128, 30, 2),
+    ),
+    "updates": sized("uint8(N) A) -> (int32(256) H) { H(A(n)) +=! 1 }", (5000,)),
+    "in order": sized(
+        "float(N, M) X) -> (S) { S(n, m) +=! (k <= m) ? X(n, k) : 0 where m in 0:640 }",
+        (500, 640),
+    ),
+    "chunks of updates": sized(
+        "float(F, C) X, int32(F) I, float(V) W) -> (float(V, C) S, O)"
+        " { S(I(f), c) +=! X(f, c)  O(v, c) = S(v, c) / fmax(S(v, 0), W(v)) }",
+        (70000, 3),
+        (70000,),
+        (35000,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_search_can_start_from_the_default(name: str) -> None:
+    device = find("Cascade Lake")
+    assert device is not None
+    device = replace(device, threads=1)
+    space = MappingSpace(lower(DEFAULTS[name]), device)
+    config = space.from_options(DEFAULT)
+    assert config is not None
+    one, other = (
+        schedule(DEFAULTS[name], options, device) for options in (DEFAULT, space.to_options(config))
+    )
+    assert one == other
 
 
 def kernel(name: str, options: MappingOptions) -> str:

@@ -141,17 +141,16 @@ def register_knobs(on: KnobSubject) -> OptionKnobs:
     dims, default = on.nest.dims, on.default
     results = tuple(k for k in on.movable if not dims[k].reduction)
     mma, own = default.mma or (), padded(default.register, len(dims))
-    target, width = default.vectorize or (-1, 1)
     fragments = as_text(*(own[mma[0]] or 1, 1, own[mma[1]] or 1)) if mma else ""
-    of = RegisterKnobs.for_nest(
-        on.nest, results, on.device, tuple(own), target if width > 1 else -1, fragments
-    )
 
     def lanes_of(vectorize: tuple[int, int]) -> int:
         """The dimension that is counted in vectors, or would be if there were lanes."""
         if vectorize[1] > 1:
             return vectorize[0] if vectorize[0] >= 0 else on.last_result
         return on.last_output if on.movable else -1
+
+    lanes = lanes_of(default.vectorize or (-1, 1))
+    of = RegisterKnobs.for_nest(on.nest, results, on.device, tuple(own), lanes, fragments)
 
     def decode(values: Values, decoded: Decoded) -> tuple[int, ...]:
         if not decoded.mma:
@@ -172,7 +171,7 @@ def register_knobs(on: KnobSubject) -> OptionKnobs:
 
     def canonical(values: Values, decoded: Decoded) -> Mapping[str, Value]:
         if decoded.mma:
-            alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll)}
+            alone: dict[str, Value] = {k.name: k.default for k in (*of.row, *of.unroll.values())}
             rows, _, vectors = as_numbers(values[of.tile[0].name]) if of.tile else (1, 1, 1)
             return alone | {k.name: as_text(rows, 1, vectors) for k in of.tile}
         counts = list(on.points_inside(decoded.chunk, decoded.tile))
@@ -190,7 +189,8 @@ def register_knobs(on: KnobSubject) -> OptionKnobs:
 @dataclass(frozen=True, slots=True)
 class RegisterKnobs:
     """Rows of one or two output dimensions by vectors of the one with the lanes, and how often
-    the innermost reduction is written out.
+    reductions are written out: the innermost one, the one around it as a whole, if it is short,
+    and those that the default writes out.
 
     A tile is one knob, so that no two of its sizes are chosen which do not fit together.
     """
@@ -198,33 +198,30 @@ class RegisterKnobs:
     rank: int
     results: tuple[int, ...]
     """Positions of the output dimensions with more than one point."""
-    reduction: int
-    """Position of the last reduction; -1 if there is none."""
     tile: tuple[Knob, ...]
     """``rows, second rows, vectors``; empty when there are no such dimensions."""
     row: tuple[Knob, ...]
     """The dimensions that the rows and the second rows are of."""
-    unroll: tuple[Knob, ...]
+    unroll: Mapping[int, Knob]
+    """By position of the reduction."""
 
     @staticmethod
     def for_nest(
         nest: ir.Nest,
         results: tuple[int, ...],
         device: CpuProfile,
-        also: tuple[int, ...],
+        own: tuple[int, ...],
         lanes: int,
         fragments: str = "",
     ) -> RegisterKnobs:
         """The knobs of an untiled nest; ``results`` are its movable output dimensions. The register
-        tile ``also``, with these lanes, is among the choices, or that of these ``fragments``."""
+        tile ``own``, with these lanes, is among the choices, or that of these ``fragments``."""
         reductions = [i for i, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
-        reduction = reductions[-1] if reductions else -1
         tile: tuple[Knob, ...] = ()
         row: tuple[Knob, ...] = ()
         if results:
             longest = max(nest.dims[i].extent for i in results)
             fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
-            own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
             fitting.add(fragments or _tile_text(own, results, lanes))
             texts = tuple(sorted(fitting, key=_tile_order))
             if len(texts) > 1:
@@ -232,18 +229,20 @@ class RegisterKnobs:
         if tile and len(results) > 1:
             pairs = tuple(f"{i} {j}" for i, j in itertools.permutations(results, 2))
             row = (Knob(f"{nest.name}.row", pairs, pairs[0], ordered=False),)
-        unroll: tuple[Knob, ...] = ()
-        if reduction >= 0:
-            extent = nest.dims[reduction].extent
-            asked = also[reduction] if reduction < len(also) else 1
-            asked = 1 if tile and lanes == reduction else asked
-            factors = tuple(sorted({u for u in (*_UNROLL, max(1, asked)) if u <= extent}))
-            unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
-        return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
+        unroll: dict[int, Knob] = {}
+        for around, position in enumerate(reversed(reductions)):
+            extent = nest.dims[position].extent
+            asked = 1 if tile and lanes == position else max(1, own[position])
+            usual = _UNROLL if not around else (extent,) if around == 1 else ()
+            factors = {1, asked, *(u for u in usual if u <= min(extent, _UNROLL[-1]))}
+            if not around or len(factors) > 1:
+                name = f"{nest.name}.unroll{around or ''}"
+                unroll[position] = Knob(name, tuple(sorted(factors)), 1, ordered=True)
+        return RegisterKnobs(len(nest.dims), results, tile, row, unroll)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return self.tile + self.row + self.unroll
+        return (*self.tile, *self.row, *self.unroll.values())
 
     def sizes(self, values: Mapping[str, Value], lanes: int) -> tuple[int, ...]:
         """The register tile; ``lanes`` is the dimension that has them."""
@@ -254,10 +253,10 @@ class RegisterKnobs:
             for position, size in ((lanes, vectors), (first, rows), (next_, second)):
                 if size > 1:
                     sizes[position] = size
-        if self.unroll:
-            factor = int(values[self.unroll[0].name])
+        for position, knob in self.unroll.items():
+            factor = int(values[knob.name])
             if factor > 1:
-                sizes[self.reduction] = factor
+                sizes[position] = factor
         return tuple(sizes) if any(sizes) else ()
 
     def encode(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value]:
@@ -266,8 +265,9 @@ class RegisterKnobs:
         found: dict[str, Value] = {k.name: k.default for k in self.knobs}
         if self.tile:
             found[self.tile[0].name] = _tile_text(wanted, self.results, lanes)
-        if self.unroll and not (self.tile and lanes == self.reduction):
-            found[self.unroll[0].name] = max(1, wanted[self.reduction])
+        for position, knob in self.unroll.items():
+            if not (self.tile and lanes == position):
+                found[knob.name] = max(1, wanted[position])
         if self.row:
             found[self.row[0].name] = self._pair(wanted, lanes)
         return found
@@ -288,8 +288,8 @@ class RegisterKnobs:
         """The first values that mean the same where dimensions have so many points, or vectors:
         no more than these are written out."""
         found = {k.name: values[k.name] for k in self.knobs}
-        if self.unroll:
-            knob, count = self.unroll[0], counts[self.reduction]
+        for position, knob in self.unroll.items():
+            count = counts[position]
             factor = min(int(found[knob.name]), count)
             found[knob.name] = next(u for u in knob.choices if min(int(u), count) == factor)
         sizes = enumerate(self.sizes(found, lanes))
@@ -313,15 +313,10 @@ class RegisterKnobs:
 
     def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
         """Why this configuration is another one's double, or None; ``lanes`` as in ``sizes``."""
-        if (
-            self.tile
-            and self.unroll
-            and lanes == self.reduction
-            and values[self.unroll[0].name] != 1
-        ):
-            return "the number of vectors of a reduction is its unroll factor"
         if not self.tile:
             return None
+        if lanes in self.unroll and values[self.unroll[lanes].name] != 1:
+            return "the number of vectors of a reduction is its unroll factor"
         rows, second, _ = as_numbers(values[self.tile[0].name])
         first, next_ = self._row_dims(values)
         if (rows > 1 and first == lanes) or (second > 1 and next_ in (first, lanes)):

@@ -277,10 +277,11 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> list[ir.Fold]
 
 
 def stage_knobs(on: KnobSubject) -> OptionKnobs:
-    """For each operand: 0 leaves it; 1 copies it inside of all loops over chunks and tiles that
-    move it (further out a panel would be larger, further in it would be copied more often); 2
-    copies all of it once, before the loops over chunks."""
+    """For each of the first operands, and those that the default copies: 0 leaves it; 1 copies it
+    inside of all loops over chunks and tiles that move it (further out a panel would be larger,
+    further in it would be copied more often); 2 copies all of it once, before all loops."""
     reads, dims = operands(on.nest.point), on.nest.dims
+    copied = {k for k, level in enumerate(on.default.stage or ()) if level >= 0}
 
     def read_again(load: ir.Load) -> bool:
         return math.prod(on.nest.dim(d).extent for d in load.ref.names) < on.nest.points
@@ -291,7 +292,8 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
         if why_not_copied(on.nest, load) is None and read_again(load)
     ]
     knobs = {
-        k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True) for k in able[:OPERANDS]
+        k: Knob(f"{on.nest.name}.stage{k}", (0, 1, 2), 0, ordered=True)
+        for k in sorted({*able[:OPERANDS], *copied})
     }
 
     def level_inside(
@@ -325,8 +327,9 @@ def stage_knobs(on: KnobSubject) -> OptionKnobs:
         }
 
     def redundant(values: Values, decoded: Decoded) -> str | None:
-        if any(values[knob.name] == 2 for knob in knobs.values()) and not decoded.chunk:
-            return "operands are copied before a chunk, and it has no chunks"
+        before = [k for k, knob in knobs.items() if values[knob.name] == 2]
+        if any(not level_inside(k, decoded.tile, decoded.order, decoded.chunk) for k in before):
+            return "operands are copied before all loops, and none of these moves them"
         return None
 
     return OptionKnobs("stage", tuple(knobs.values()), decode, encode, redundant=redundant)

@@ -109,8 +109,9 @@ def _spans(nest: ir.Nest, fold: ir.Fold) -> set[int]:
 
 
 def peel_knobs(on: KnobSubject) -> OptionKnobs:
-    """On or off, where results do not fit the second cache."""
-    able = on.past_second_cache(on.nest.point.target.tensor) and on.may_have(peel=True)
+    """On or off, where results do not fit the second cache, or the default has it."""
+    far = on.past_second_cache(on.nest.point.target.tensor)
+    able = bool(on.default.peel) or (far and on.may_have(peel=True))
     return flag_knobs(on, "peel", able=able)
 
 

@@ -45,6 +45,9 @@ class ChunkKnobs:
     joins: Mapping[str, Knob]
     always: frozenset[str]
     """Nests without a switch: they are fused with those before them, and share their chunks."""
+    given: Mapping[str, Value] | None
+    """The sizes with which the first nest can share the chunks that the preset gives to the one
+    before it, which has no knobs; None if it does not do so by default."""
     _trials: dict[object, Trials[CpuProfile] | OptionsError] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -61,21 +64,25 @@ class ChunkKnobs:
             if not group.shared:
                 continue
             first, sizes = group.nests[0], []
+            given: dict[str, Value] = {}
             for dims in group.shared:
                 extent = first.dim(dims[0]).extent
                 own = _chunk_size(first, default[first.name], dims[0])
                 choices = sorted({1, own, extent, *(1 << p for p in range(1, extent.bit_length()))})
                 fitting = tuple(c for c in choices if 1 <= c <= extent)
                 sizes.append(Knob(f"{dims[0]}.chunk", fitting, extent, ordered=True))
+                given[sizes[-1].name] = own
             names = [n.name for n in group.nests]
             later = [name for before, name in itertools.pairwise(names) if (before, name) in pairs]
             always = frozenset(n.name for fused in group.fused for n in fused[1:]) & {*later}
+            joined = bool(default[first.name].fuse)
             joins = {
                 name: Knob(f"{name}.fuse", (0, 1), 0, ordered=False)
-                for name in later
+                for name in (names[:joined] + later)
                 if name not in always
             }
-            found.append(ChunkKnobs(program, device, group, tuple(sizes), joins, always))
+            of_first = given if joined else None
+            found.append(ChunkKnobs(program, device, group, tuple(sizes), joins, always, of_first))
         return tuple(found)
 
     @property
@@ -134,11 +141,14 @@ class ChunkKnobs:
         self, values: Mapping[str, Value], fused: frozenset[str]
     ) -> Trials[CpuProfile] | OptionsError:
         program = self.program
-        names = [nest.name for nest in self.group.nests]
+        first, *others = names = [nest.name for nest in self.group.nests]
+        given = self.given or {}
+        if first in fused and any(values[name] != size for name, size in given.items()):
+            return OptionsError(f"nest {first}: the nest before it has other chunks")
         try:
             for name in names:
                 program = Chunk(name, self.chunk(name, values))(program)
-            for name in names:
+            for name in others:
                 program = Fuse(name)(program) if name in fused else program
         except OptionsError as refused:
             return refused.with_traceback(None)
@@ -324,7 +334,11 @@ class MappingSpace(ProgramSpace):
             for i, nest in enumerate(program.nests)
             if i in chosen
         }
-        self._preset = "naive" if len(chosen) == len(by_points) and not fused else "mlp"
+        # Nothing is left to the preset where all nests have knobs, and none is taken apart.
+        known = len(chosen) == len(program.nests) and not any(
+            n.point.scatters for n in program.nests
+        )
+        self._preset = "naive" if known else "mlp"
         knobs = (
             *(k for nest in self._nests.values() for k in nest.knobs),
             *(k for group in self._chunks for k in group.knobs),
