@@ -344,6 +344,22 @@ def test_statements_that_have_to_run_in_order_have_no_knobs() -> None:
     assert space.from_options(space.to_options(config)) == config
 
 
+def test_running_sums_have_knobs() -> None:
+    definition = sized(
+        "float(N, M) X) -> (S) { S(n, m) +=! (k <= m) ? X(n, k) : 0 where m in 0:40 }", (30, 40)
+    )
+    space = space_of(definition)
+    lanes = set()
+    for seed in range(40):
+        config = space.space.sample(Random(seed))
+        assert config is not None
+        options = space.to_options(config)
+        schedule(definition, options, DEVICE)
+        assert space.from_options(options) == config
+        lanes.add(options.nests[0].vectorize)
+    assert {(-1, 1), (0, 4), (1, 8)} <= lanes
+
+
 def test_nests_that_go_along_follow_the_one_that_has_knobs() -> None:
     text = """
     def f(float(M, K) A, float(K, N) B, float(N) V) -> (O) {

@@ -319,9 +319,10 @@ class MappingSpace(ProgramSpace):
         self._device = device
         default = self._resolved(DEFAULT)
         # Those that are fused with others get their loops.
-        fused = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
+        given = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
+        given |= {n.name for n in program.nests if n.sequential and n.running is None}
         by_points = sorted(
-            (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in fused),
+            (i for i, n in enumerate(program.nests) if n.name not in given),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         # Parts of a reduction have no knobs; the preset makes them.
