@@ -67,7 +67,6 @@ _WIDE = _costs(double=30, integer=20, mufu=1, branch=3)
 """Functions of float64."""
 _DIVISION = _costs(integer=22, convert=2, mufu=1)
 """Of integers."""
-_COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
 def constant(value: ir.Value) -> bool:
@@ -134,8 +133,6 @@ def _operator(op: str, type_: ScalarType) -> Instructions:
         return _WIDE if type_.bits == 64 else FUNCTIONS["fmod"]
     if op in ("min", "max") and type_.is_float and type_.bits == 32:
         return _costs(float=3)  # which zero, and what of NaN
-    if op in _COMPARISONS or op in ("&&", "||"):
-        return _plain(type_)
     return _plain(type_)
 
 

@@ -16,17 +16,18 @@ measure for people, not a proof.
 from __future__ import annotations
 
 import math
-import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.quotients import decided
 from tcl.codegen.loopir.walk import children, walk
 from tcl.common.recursion import with_room
+from tcl.grammar.sizes.varying import representative
 
 NARROW = ("bfloat16", "float16", "int16", "int8")
 """Types of numbers that instructions multiply and add up in wider ones; integers of either sign."""
@@ -301,12 +302,14 @@ def share_of_points(
 ) -> float | None:
     """The share of the points of these dimensions at which the condition holds; None if it depends
     on data, on more than simple arithmetic, or on too many points to look at each."""
-    names = deciding_dims(condition, lets)
-    if names is None or math.prod(dims[n].extent for n in names) > _MOST:
+    named = deciding_dims(condition, lets)
+    moving = [dims[name] for name in sorted(named or ())]
+    extents = [representative(d.extent) for d in moving]
+    if named is None or math.prod(extents) > _MOST:
         return None
-    values = (range(dims[n].first, dims[n].first + dims[n].extent) for n in sorted(names))
-    places = dict(zip(sorted(names), np.ix_(*values), strict=True))
-    found = decided(condition, places, lets)
+    steps = np.ix_(*map(np.arange, extents))
+    at = {d.name: representative(d.first) + n for d, n in zip(moving, steps, strict=True)}
+    found = decided(condition, at, lets)
     return None if found is None else float(np.mean(found))
 
 
@@ -324,50 +327,3 @@ def deciding_dims(condition: ir.Value, lets: Mapping[str, ir.Value]) -> set[str]
                 seen.add(value.name)
                 pending.append(lets[value.name])
     return names
-
-
-def decided(
-    value: ir.Value,
-    places: Mapping[str, Any],
-    lets: Mapping[str, ir.Value],
-    known: dict[str, Any] | None = None,
-) -> Any:
-    """The value at such ``places``, a number or an array for each dimension; None if it is not made
-    of indices by simple arithmetic. ``known`` are the lets that came up before."""
-    known = {} if known is None else known
-    match value:
-        case ir.Const(value=constant):
-            return constant
-        case ir.Position(index=index):
-            return sum((c * places[name] for name, c in index.terms), np.asarray(index.constant))
-        case ir.Variable(name=name):
-            if name not in known:
-                known[name] = decided(lets[name], places, lets, known)
-            return known[name]
-        case ir.Cast(operand=operand) if value.type.is_integral and operand.type.is_integral:
-            return decided(operand, places, lets, known)
-        case ir.Unary(op=op) | ir.Binary(op=op) if (op, len(children(value))) in _ARITHMETIC:
-            parts = [decided(part, places, lets, known) for part in children(value)]
-            if any(part is None for part in parts):
-                return None
-            return _ARITHMETIC[op, len(parts)](*parts)
-    return None
-
-
-_ARITHMETIC: Mapping[tuple[str, int], Callable[..., Any]] = {
-    ("+", 2): operator.add,
-    ("-", 2): operator.sub,
-    ("*", 2): operator.mul,
-    ("-", 1): operator.neg,
-    ("!", 1): np.logical_not,
-    ("&&", 2): np.logical_and,
-    ("||", 2): np.logical_or,
-    ("min", 2): np.minimum,
-    ("max", 2): np.maximum,
-    ("<", 2): operator.lt,
-    ("<=", 2): operator.le,
-    (">", 2): operator.gt,
-    (">=", 2): operator.ge,
-    ("==", 2): operator.eq,
-    ("!=", 2): operator.ne,
-}

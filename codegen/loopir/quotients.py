@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import walk
+from tcl.codegen.loopir.walk import children, walk
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT64, ScalarType
 from tcl.grammar.tree.size_expressions import OPERATIONS
@@ -55,8 +55,24 @@ def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[
     return found
 
 
-def index_at(value: ir.Value, at: Mapping[str, Any], lets: Mapping[str, ir.Value]) -> Any:
-    """Such a value where dimensions are ``at`` these points, numbers or arrays of them."""
+def decided(value: ir.Value, at: Mapping[str, Any], lets: Mapping[str, ir.Value]) -> Any:
+    """As ``index_at``; None of other values."""
+    try:
+        return index_at(value, at, lets)
+    except ir.IRError:
+        return None
+
+
+def index_at(
+    value: ir.Value,
+    at: Mapping[str, Any],
+    lets: Mapping[str, ir.Value],
+    known: dict[str, Any] | None = None,
+) -> Any:
+    """A value that indices decide where dimensions are ``at`` these points, numbers or arrays of
+    them. ``known``: the variables that came up before."""
+    known = {} if known is None else known
+    inner = (index_at(part, at, lets, known) for part in children(value))
     match value:
         case ir.Position(index=index):
             terms = (representative(c) * at[name] for name, c in index.terms)
@@ -64,14 +80,21 @@ def index_at(value: ir.Value, at: Mapping[str, Any], lets: Mapping[str, ir.Value
         case ir.Const(value=constant):
             return constant
         case ir.Variable(name=name):
-            return index_at(lets[name], at, lets)
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return np.where(*(index_at(v, at, lets) for v in (condition, then, otherwise)))
-        case ir.Binary(op=op, left=left, right=right) if op in COMPARISONS:
-            return COMPARISONS[op](index_at(left, at, lets), index_at(right, at, lets))
-        case ir.Binary(op=op, left=left, right=right, type=type_):
-            one, other = (index_at(v, at, lets) for v in (left, right))
-            return _wrapped(_operation(op, one, other), type_)
+            if name not in known:
+                known[name] = index_at(lets[name], at, lets, known)
+            return known[name]
+        case ir.Cast(operand=operand, type=type_) if type_.is_integral and operand.type.is_integral:
+            return _wrapped(next(inner), type_)
+        case ir.Select():
+            return np.where(*inner)
+        case ir.Unary(op=op, type=type_) if not type_.is_float:
+            return np.logical_not(*inner) if op == "!" else _wrapped(-next(inner), type_)
+        case ir.Binary(op="&&" | "||" as op):
+            return np.logical_and(*inner) if op == "&&" else np.logical_or(*inner)
+        case ir.Binary(op=op) if op in COMPARISONS:
+            return COMPARISONS[op](*inner)
+        case ir.Binary(op=op, type=type_) if type_.is_integral:
+            return _wrapped(_operation(op, *inner), type_)
     raise ir.IRError("not decided by indices")
 
 

@@ -18,7 +18,8 @@ from tcl.codegen.choose.cpu.costs import (
 )
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import index_of
-from tcl.codegen.loopir.cost import decided, deciding_dims
+from tcl.codegen.loopir.cost import deciding_dims
+from tcl.codegen.loopir.quotients import decided
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT, long_calls

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-
-import numpy as np
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
@@ -18,8 +17,8 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import divides_index
-from tcl.codegen.loopir.cost import decided, deciding_dims
-from tcl.codegen.loopir.quotients import dims_named, index_at
+from tcl.codegen.loopir.cost import share_of_points
+from tcl.codegen.loopir.quotients import dims_named
 from tcl.codegen.loopir.terms import dot_factors, guard, guards, moved_byte
 from tcl.codegen.loopir.walk import walk, written_out
 from tcl.codegen.passes.cpu.cut import cut_wholly
@@ -122,15 +121,8 @@ def condition_share(nest: ir.Nest) -> float:
     alone decide."""
     condition, _ = guard(nest.point.op, nest.point.value)
     assert condition is not None
-    if deciding_dims(condition, {}) is None:
-        return _UNKNOWN_SHARE
-    dims = condition_dims(nest, condition)
-    steps = np.ix_(*(np.arange(representative(d.extent)) for d in dims))
-    places = {d.name: representative(d.first) + n for d, n in zip(dims, steps, strict=True)}
-    holds = decided(condition, places, {})
-    if holds is None:
-        return _UNKNOWN_SHARE
-    return float(np.mean(np.broadcast_to(holds, [representative(d.extent) for d in dims])))
+    share = share_of_points(condition, {d.name: d for d in nest.dims}, {})
+    return _UNKNOWN_SHARE if share is None else share
 
 
 def shares_of_divided(
@@ -147,14 +139,9 @@ def shares_of_divided(
         names = sorted(dims_named((part,), {}) or ()) if divides_index(part) else []
         if not 1 <= len(names) <= _DIVIDED or not all(part in other for other in others):
             continue
-        dims = [nest.dim(name) for name in names]
-        counts = [min(_PERIOD, representative(d.extent)) for d in dims]
-        steps = np.ix_(
-            *(representative(d.first) + np.arange(n) for d, n in zip(dims, counts, strict=True))
-        )
-        holds = index_at(part, dict(zip(names, steps, strict=True)), {})
-        share = float(np.mean(np.broadcast_to(holds, counts)))
-        if share <= _SELDOM:
+        dims = (replace(d, extent=min(_PERIOD, representative(d.extent))) for d in nest.dims)
+        share = share_of_points(part, {d.name: d for d in dims}, {})
+        if share is not None and share <= _SELDOM:
             found.append((frozenset(names), share))
     return tuple(found)
 
