@@ -7,7 +7,6 @@ them, it is left out.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,8 +25,6 @@ _WORTH = 7 / 8
 padding, it is not worth the code."""
 _LONG = 16
 """Iterations of a loop from which on it is, where those without borders are done apart."""
-_SAMPLES = 12
-"""Points of each dimension at which that is looked at."""
 _TILES_LOOKED_AT = (256, 64, 16)
 """Register tiles of each dimension, of one, two and three, of which it is counted how many have
 points within bounds."""
@@ -51,7 +48,7 @@ def cut_bounds(
         for index, bound in all_
         if index.terms and all(n in names and abs(c) == 1 for n, c in index.terms)
     )
-    return bounds if bounds and _share(nest, bounds) <= most else ()
+    return bounds if bounds and reached_share(nest, bounds, {}) <= most else ()
 
 
 def cut_wholly(nest: ir.Nest) -> bool:
@@ -60,28 +57,6 @@ def cut_wholly(nest: ir.Nest) -> bool:
     if condition is None or bounds_of(condition) is None:
         return False
     return bool(cut_bounds(nest, (nest.point,)))
-
-
-def _share(nest: ir.Nest, bounds: Sequence[Bound]) -> float:
-    """The part of the points at which all of them hold, about."""
-    names = sorted({name for index, _ in bounds for name, _ in index.terms})
-    if len(names) > 3:
-        return 1.0
-    places = []
-    for dim in map(nest.dim, names):
-        first, extent = representative(dim.first), representative(dim.extent)
-        count = min(extent, _SAMPLES)
-        places.append([first + (2 * k + 1) * extent // (2 * count) for k in range(count)])
-    held = total = 0
-    for point in itertools.product(*places):
-        at = dict(zip(names, point, strict=True))
-        total += 1
-        held += all(
-            representative(index.constant) + sum(c * at[n] for n, c in index.terms)
-            < representative(bound)
-            for index, bound in bounds
-        )
-    return held / max(1, total)
 
 
 def reached_share(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> float:
