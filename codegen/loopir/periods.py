@@ -5,15 +5,18 @@ of where both are equal, they are index expressions themselves."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, index_of
 from tcl.codegen.loopir.walk import indices, loads, rebuilt, values_of, walk, with_values
-from tcl.grammar.sizes.varying import Size, provably_at_least, representative
+from tcl.grammar.ranges.intervals import operation
+from tcl.grammar.sizes.varying import Size, Undecided, provably_at_least, representative
 from tcl.grammar.syntax.types import INT64
+from tcl.grammar.tree.size_expressions import quotient
 
 Piece: TypeAlias = tuple[ir.Affine, tuple[Bound, ...]]
 """An index expression, and the bounds within which a value is equal to it."""
@@ -37,51 +40,21 @@ def interval_of(
             found = index.interval(dims)
         case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
             return constant, constant
-        case ir.Binary(op="min" | "max", left=left, right=right, type=type_) if type_.is_integral:
-            either = (interval_of(side, dims, lets) for side in (left, right))
-            sides = [s for s in either if s and not any(isinstance(x, Size) for x in s)]
-            # Of a side of which nothing is known, the type says what it may be.
-            sides += [type_.limits] * (2 - len(sides))
-            chosen = min if value.op == "min" else max
-            return chosen(s[0] for s in sides), chosen(s[1] for s in sides)
-        case ir.Binary(op="/" | "%", left=left, right=right):
-            both = interval_of(left, dims, lets), interval_of(right, dims, lets)
-            found = _divided(value.op, *both)
-        case ir.Binary(op="*", left=left, right=right, type=type_) if type_.is_integral:
-            one, other = interval_of(left, dims, lets), interval_of(right, dims, lets)
-            if one and other and not any(isinstance(x, Size) for x in (*one, *other)):
-                ends = [x * y for x in one for y in other]
-                found = min(ends), max(ends)
-        case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_.is_integral:
-            one, other = interval_of(left, dims, lets), interval_of(right, dims, lets)
-            if one is not None and other is not None:
-                low, high = other if op == "+" else (-other[1], -other[0])
-                found = one[0] + low, one[1] + high
+        case ir.Binary(op="+" | "-" | "*" | "/" | "%" | "min" | "max" as op, type=type_) if (
+            type_.is_integral
+        ):
+            sides = [interval_of(side, dims, lets) for side in (value.left, value.right)]
+            if op in ("min", "max"):  # of a side of which nothing is known, the type says it
+                known = (s and not any(isinstance(x, Size) for x in s) for s in sides)
+                sides = [s if k else type_.limits for s, k in zip(sides, known, strict=True)]
+            one, other = sides
+            with suppress(Undecided):
+                if one is not None and other is not None:
+                    found = cast("tuple[int, int]", operation(op, one, other))
     if found is None:
         return None
     least, most = value.type.limits
     return found if least <= found[0] and found[1] <= most else None
-
-
-def _divided(
-    op: str, of: tuple[int, int] | None, by: tuple[int, int] | None
-) -> tuple[int, int] | None:
-    """The interval of a quotient or a remainder by a positive number."""
-    if of is None or by is None or by[0] != by[1] or any(isinstance(x, Size) for x in (*of, *by)):
-        return None
-    (low, high), divisor = of, by[0]
-    if divisor <= 0:
-        return None
-    if op == "/":
-        return _truncated(low, divisor), _truncated(high, divisor)
-    if _truncated(low, divisor) == _truncated(high, divisor) and low * high >= 0:
-        return low - _truncated(low, divisor) * divisor, high - _truncated(low, divisor) * divisor
-    return max(low, 1 - divisor) if low < 0 else 0, min(high, divisor - 1) if high > 0 else 0
-
-
-def _truncated(value: int, divisor: int) -> int:
-    """The quotient, rounded towards zero."""
-    return value // divisor if value >= 0 else -(-value // divisor)
 
 
 def piece_of(
@@ -125,7 +98,7 @@ def _between_multiples(
         return None
     least, most = index.interval(dims)
     low, high = representative(least), representative(most)
-    times = _truncated((low + high) // 2, representative(divisor))
+    times = quotient((low + high) // 2, representative(divisor))
     first = divisor * times if times > 0 else divisor * (times - 1) + 1
     stop = divisor * (times + 1) if times >= 0 else divisor * times + 1
     if not provably_at_least(least, first):

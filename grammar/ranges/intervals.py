@@ -80,8 +80,10 @@ def remainder(a: Bounds, b: Bounds) -> Bounds:
     by = largest(high, -low)
     if by == 0:
         return 0, 0
-    if low == high and 0 <= a[0] <= a[1] < math.inf and a[0] // by == a[1] // by:
-        return a[0] % by, a[1] % by
+    if low == high and -math.inf < a[0] and a[1] < math.inf and a[0] * a[1] >= 0:
+        times = _truncated(a[0], by)
+        if times == _truncated(a[1], by):
+            return a[0] - times * by, a[1] - times * by
     return (0 if a[0] >= 0 else largest(a[0], 1 - by)), (0 if a[1] <= 0 else smallest(a[1], by - 1))
 
 

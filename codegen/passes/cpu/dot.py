@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -25,11 +24,12 @@ from tcl.codegen.passes.knobs import (
     padded,
 )
 from tcl.codegen.passes.vectorize import vector_dim
+from tcl.grammar.ranges import intervals
 from tcl.grammar.sizes.varying import Size, limits
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
 
 
-def value_range(value: ir.Value) -> tuple[int, int]:
+def value_range(value: ir.Value) -> intervals.Bounds:
     """The smallest and the largest value that a bool or an integer may have, as far as its
     operations tell. What may wrap around may be anything of its type."""
     found = _unwrapped_range(value)
@@ -47,17 +47,7 @@ def narrowest(value: ir.Value, types: Iterable[ScalarType]) -> ScalarType | None
     return None
 
 
-_OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "min": min,
-    "max": max,
-}
-"""Those whose extreme values are at the ends of what they are applied to."""
-
-
-def _unwrapped_range(value: ir.Value) -> tuple[int, int]:
+def _unwrapped_range(value: ir.Value) -> intervals.Bounds:
     """As ``value_range``, before anything wraps around."""
     match value:
         case ir.Const(value=constant) if not value.type.is_float:
@@ -68,12 +58,9 @@ def _unwrapped_range(value: ir.Value) -> tuple[int, int]:
             low, high = value_range(operand)
             return -high, -low
         case ir.Select(then=then, otherwise=otherwise):
-            sides = value_range(then), value_range(otherwise)
-            return min(s[0] for s in sides), max(s[1] for s in sides)
-        case ir.Binary(op=op, left=left, right=right) if op in _OPERATIONS:
-            sides = value_range(left), value_range(right)
-            ends = [_OPERATIONS[op](a, b) for a, b in itertools.product(*sides)]
-            return min(ends), max(ends)
+            return intervals.either(value_range(then), value_range(otherwise))
+        case ir.Binary(op="+" | "-" | "*" | "min" | "max" as op, left=left, right=right):
+            return intervals.operation(op, value_range(left), value_range(right))
     return value.type.limits
 
 
