@@ -253,6 +253,13 @@ class Nest(Space):
     """What each point's value has too much, where an instruction takes only such factors: the sum
     of it is taken off the sum of the values."""
 
+    @staticmethod
+    def over(name: str, dims: Iterable[Dim], point: Point, sequential: str | None = None) -> Nest:
+        """A nest with one loop over the points of each dimension, in order."""
+        every = tuple(dims)
+        loops = tuple(Loop(Fold(d.name, "point", 1, d.extent)) for d in every)
+        return Nest(name, every, loops, point, sequential)
+
     @property
     def space(self) -> Space:
         """Its points alone."""

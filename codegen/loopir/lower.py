@@ -90,9 +90,7 @@ class _StatementLowering:
         target = ir.TensorRef(statement.target, places)
         value = reciprocals.added(statement.op, value)
         point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
-        dims = tuple(self.dims.values())
-        loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
-        return ir.Nest(self.name, dims, loops, point, self.sequential)
+        return ir.Nest.over(self.name, self.dims.values(), point, self.sequential)
 
     def _own_indices(self) -> tuple[ir.Affine, ...]:
         indices = self.at.statement.indices

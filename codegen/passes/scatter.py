@@ -22,14 +22,14 @@ from tcl.codegen.loopir.walk import (
     moved,
     renamed,
     renamed_point,
-    substituted,
+    renamed_ref,
     walk,
 )
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.fusion.groups import long_calls
-from tcl.codegen.passes.split import only_if, part_size, unused
+from tcl.codegen.passes.split import in_parts, scratch, unused
 from tcl.common.dataclass import dataclass
-from tcl.grammar.sizes.varying import provably_equal, representative
+from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
 _WRITTEN_OUT = 16
@@ -100,28 +100,21 @@ class Scatter:
     def _terms_apart(self, nest: ir.Nest) -> tuple[ir.Nest, ir.Tensor, ir.Nest]:
         """The nest that reduces the points that update the same element, what it writes, and the
         nest that updates with these."""
-        name, point = f"{nest.name}.terms", nest.point
+        point, type_ = nest.point, nest.point.type.compute
         condition, _ = guard(point.op, point.value)
         rest = [d for d in nest.dims if d.name not in self.reduced]
-        type_ = point.type.compute
-        memory = _scratch(name, type_, rest)
-        names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in nest.dims}
-        lets = _needed(point.lets, [point.value])
-        lets = tuple(replace(x, value=renamed(x.value, names)) for x in lets)
-        places = tuple(ir.Affine.variable(names[d.name]) for d in rest)
-        made = ir.Point(
-            lets, ir.TensorRef(name, places), type_, point.op, True, renamed(point.value, names)
+        reduced = [d for d in nest.dims if d.name in self.reduced]
+        first, memory, read = _apart(
+            nest, f"{nest.name}.terms", point.value, type_, point.op, rest, reduced
         )
-        dims = [replace(d, name=names[d.name], reduction=False) for d in rest]
-        dims += [replace(d, name=names[d.name]) for d in nest.dims if d.name in self.reduced]
-
-        places = tuple(ir.Affine.variable(d.name) for d in rest)
-        value: ir.Value = ir.Load(ir.TensorRef(name, places), type_, total=True)
+        value: ir.Value = read
         if condition is not None:
             value = ir.Select(condition, value, identity(point.op, type_), type_)
         lets = _needed(point.lets, [value, *_computed(point.target)])
-        update = _nest(nest.name, rest, replace(point, lets=lets, value=value), nest.sequential)
-        return _nest(name, dims, made), memory, update
+        update = ir.Nest.over(
+            nest.name, rest, replace(point, lets=lets, value=value), nest.sequential
+        )
+        return first, memory, update
 
     def _rest_apart(self, nest: ir.Nest) -> tuple[ir.Nest, ir.Nest]:
         """The nest without the rest of its points, and one with these alone."""
@@ -134,12 +127,12 @@ class Scatter:
         )
         last = renamed_point(point, names)
         whole = [replace(d, extent=most) if d is dim else d for d in nest.dims]
-        rest = _nest(name, dims, last, nest.sequential)
-        return _nest(nest.name, whole, point, nest.sequential), rest
+        rest = ir.Nest.over(name, dims, last, nest.sequential)
+        return ir.Nest.over(nest.name, whole, point, nest.sequential), rest
 
     def _memory(self, nest: ir.Nest, type_: ScalarType, boxes: list[ir.Dim]) -> ir.Tensor:
         name = f"{nest.name}.held"
-        return _scratch(name, type_, [ir.Dim(f"{name}.part", 0, self.parts, False), *boxes])
+        return scratch(name, type_, [ir.Dim(f"{name}.part", 0, self.parts, False), *boxes])
 
     def _clear(self, nest: ir.Nest, own: ir.Tensor | None, boxes: list[ir.Dim]) -> ir.Nest:
         """The nest that lets all elements start from nothing."""
@@ -152,42 +145,26 @@ class Scatter:
             dims = [ir.Dim(f"{name}.part", 0, self.parts, False), *dims]
             target = ir.TensorRef(own.name, tuple(ir.Affine.variable(d.name) for d in dims))
         value = identity(point.op, type_)
-        return _nest(name, dims, ir.Point((), target, type_, "=", False, value))
+        return ir.Nest.over(name, dims, ir.Point((), target, type_, "=", False, value))
 
     def _of_parts(self, nest: ir.Nest, own: ir.Tensor) -> ir.Nest:
         """The nest that updates copies."""
         type_, point = own.layout.type, nest.point
-        offset, places = ir.Affine(), _of_copy(nest)
-        condition, value = guard(point.op, point.value)
-        dims, lets = nest.dims, point.lets
+        offset, dims, there = ir.Affine(), nest.dims, None
         if self.parts > 1:
-            dim = nest.dims[self.dimension]
-            size = part_size(dim.extent, self.parts)
-            part = ir.Dim(unused(f"{nest.name}.part", dims), 0, self.parts, False)
-            offset = ir.Affine.variable(part.name)
-            whole = provably_equal(size * self.parts, dim.extent)
-            at = offset.scaled(size) + ir.Affine.variable(dim.name)
-            dims = (part, *(replace(d, extent=size) if d is dim else d for d in dims))
-
-            def by_part(old: ir.Value) -> ir.Value:
-                return substituted(old, dim.name, at, inside=whole)
-
-            value = by_part(value)
-            condition = None if condition is None else by_part(condition)
-            lets = tuple(replace(x, value=by_part(x.value)) for x in lets)
-            if not whole:  # the last part is shorter
-                stop = ir.Const(dim.first + dim.extent, INT64)
-                there = ir.Binary("<", ir.Position(at, INT64), stop, BOOL)
-                both = None if condition is None else ir.Binary("&&", there, condition, BOOL)
-                condition = both or there
-                lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
+            dims, point, there = in_parts(nest, nest.dims[self.dimension], self.parts)
+            offset = ir.Affine.variable(dims[0].name)
+        condition, value = guard(point.op, point.value)
+        if there is not None:
+            both = None if condition is None else ir.Binary("&&", there, condition, BOOL)
+            condition = both or there
         if value.type != type_:
             value = ir.Cast(value, type_)
         if condition is not None:
             value = ir.Select(condition, value, identity(point.op, type_), type_)
-        target = ir.TensorRef(own.name, (offset, *places))
-        made = ir.Point(lets, target, type_, point.op, False, value)
-        return _nest(nest.name, dims, made, nest.sequential)
+        target = ir.TensorRef(own.name, (offset, *_of_copy(nest)))
+        made = ir.Point(point.lets, target, type_, point.op, False, value)
+        return ir.Nest.over(nest.name, dims, made, nest.sequential)
 
     def _owned(self, program: ir.Program, nest: ir.Nest, update: ir.Nest) -> ir.Nest:
         """The nest with a dimension for those who own ranges, the first of whom has what is outside
@@ -212,7 +189,9 @@ class Scatter:
         if condition is not None:
             mine = ir.Binary("&&", condition, mine, BOOL)
         value = ir.Select(mine, value, identity(point.op, value.type), value.type)
-        return _nest(nest.name, (owner, *update.dims), replace(point, value=value), nest.sequential)
+        return ir.Nest.over(
+            nest.name, (owner, *update.dims), replace(point, value=value), nest.sequential
+        )
 
     def _result(self, nest: ir.Nest, own: ir.Tensor, boxes: list[ir.Dim]) -> ir.Nest:
         """The nest that makes results of copies: of a few one after the other, so that nothing
@@ -238,7 +217,7 @@ class Scatter:
         if initialise and not many:
             op, initialise = "=", False
         made = ir.Point((), _whole(nest, dims), point.type, op, initialise, value)
-        return _nest(name, [*dims, part] if many else dims, made)
+        return ir.Nest.over(name, [*dims, part] if many else dims, made)
 
 
 def _calling_lets(nest: ir.Nest) -> list[str]:
@@ -261,30 +240,35 @@ def _calling_lets(nest: ir.Nest) -> list[str]:
 def _computed_ahead(nest: ir.Nest, name: str) -> tuple[ir.Nest, ir.Tensor, ir.Nest]:
     """The nest that computes a value with a name at all points, what it writes, and the nest that
     reads it there."""
-    own, point = f"{nest.name}.{name}", nest.point
+    point = nest.point
     let = next(x for x in point.lets if x.name == name)
     moving = dims_of_lets(point.lets)[name]
     rest = [d for d in nest.dims if d.name in moving]
-    memory = _scratch(own, let.value.type, rest)
-    names = {d.name: f"{own}.{d.name.rpartition('.')[2]}" for d in rest}
-    lets = tuple(
-        replace(x, value=renamed(x.value, names)) for x in _needed(point.lets, [let.value])
-    )
-    target = ir.TensorRef(own, tuple(ir.Affine.variable(names[d.name]) for d in rest))
-    value = renamed(let.value, names)
-    made = ir.Point(lets, target, let.value.type, "=", False, value)
-    dims = [replace(d, name=names[d.name], reduction=False) for d in rest]
-    places = tuple(ir.Affine.variable(d.name) for d in rest)
-    load = ir.Load(ir.TensorRef(own, places), let.value.type, total=True)
-    lets = tuple(replace(x, value=load) if x is let else x for x in point.lets)
+    first, memory, read = _apart(nest, f"{nest.name}.{name}", let.value, let.value.type, "=", rest)
+    lets = tuple(replace(x, value=read) if x is let else x for x in point.lets)
     lets = _needed(lets, [point.value, *_computed(point.target)])
-    return _nest(own, dims, made), memory, replace(nest, point=replace(point, lets=lets))
+    return first, memory, replace(nest, point=replace(point, lets=lets))
 
 
-def _scratch(name: str, type_: ScalarType, dims: Sequence[ir.Dim]) -> ir.Tensor:
-    """Memory for an element at each point along dimensions."""
-    layout = ir.contiguous(type_, [d.extent for d in dims], [d.first for d in dims])
-    return ir.Tensor(name, ir.Role.SCRATCH, replace(layout, alignment=layout.itemsize, base=16))
+def _apart(
+    nest: ir.Nest,
+    name: str,
+    value: ir.Value,
+    type_: ScalarType,
+    op: str,
+    dims: Sequence[ir.Dim],
+    reduced: Sequence[ir.Dim] = (),
+) -> tuple[ir.Nest, ir.Tensor, ir.Load]:
+    """A nest that computes a value of another one along some of its dimensions, what it writes, and
+    what the other one reads."""
+    names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in (*dims, *reduced)}
+    lets = _needed(nest.point.lets, [value])
+    lets = tuple(replace(x, value=renamed(x.value, names)) for x in lets)
+    ref = ir.TensorRef(name, tuple(ir.Affine.variable(d.name) for d in dims))
+    point = ir.Point(lets, renamed_ref(ref, names), type_, op, op != "=", renamed(value, names))
+    own = [replace(d, name=names[d.name], reduction=False) for d in dims]
+    own += [replace(d, name=names[d.name]) for d in reduced]
+    return ir.Nest.over(name, own, point), scratch(name, type_, dims), ir.Load(ref, type_, True)
 
 
 def _is_affine(s: ir.Subscript) -> bool:
@@ -337,13 +321,6 @@ def _of_copy(nest: ir.Nest) -> list[ir.Subscript]:
         else:
             found.append(replace(s, of=(target.tensor, axis)))
     return found
-
-
-def _nest(
-    name: str, dims: tuple[ir.Dim, ...] | list[ir.Dim], point: ir.Point, order: str | None = None
-) -> ir.Nest:
-    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
-    return ir.Nest(name, tuple(dims), loops, point, order)
 
 
 def _computed(target: ir.TensorRef) -> list[ir.Value]:

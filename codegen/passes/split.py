@@ -11,14 +11,21 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import loads, renamed, rewritten, substituted
+from tcl.codegen.loopir.walk import (
+    loads,
+    renamed,
+    renamed_ref,
+    rewritten,
+    substituted,
+    with_values,
+)
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.siblings import sibling
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import OptionsError
 from tcl.grammar.sizes.varying import Size, provably, provably_equal
-from tcl.grammar.syntax.types import BOOL, INT64
+from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,14 @@ class Split:
         k = chosen[0]
         dim = nest.dims[k]
         count = self.parts[k]
-        size = part_size(dim.extent, count)
-        memory = _memory(nest, count)
+        results = (d for d in nest.dims if not d.reduction)
+        held = ir.Dim("part", 0, count, False), *results
+        memory = scratch(f"{nest.name}.parts", nest.point.type.compute, held)
         tensors = (*program.tensors, memory)
-        beside = _beside(program.nests, nest, dim, size, count, memory)
+        beside = _beside(program.nests, nest, dim, count, memory)
         if beside is not None:
             return ir.Program(program.name, tensors, beside)
-        first = _of_parts(nest, dim, size, count, memory)
+        first = _of_parts(nest, dim, count, memory)
         second = _of_whole(nest, count, memory)
         nests = [m for n in program.nests for m in ((first, second) if n is nest else (n,))]
         return ir.Program(program.name, tensors, tuple(nests))
@@ -145,46 +153,46 @@ def shifted(options: NestOptions) -> NestOptions:
     return replace(options.with_leading(), chunk=chunk, split=())
 
 
-def _memory(nest: ir.Nest, count: int) -> ir.Tensor:
-    """What the parts are reduced to."""
-    dims = [d for d in nest.dims if not d.reduction]
-    extents = (count, *(d.extent for d in dims))
-    layout = ir.contiguous(nest.point.type.compute, extents, (0, *(d.first for d in dims)))
-    layout = replace(layout, alignment=layout.itemsize, base=16)
-    return ir.Tensor(f"{nest.name}.parts", ir.Role.SCRATCH, layout)
+def scratch(name: str, type_: ScalarType, dims: Sequence[ir.Dim]) -> ir.Tensor:
+    """Memory for an element at each point along dimensions."""
+    layout = ir.contiguous(type_, [d.extent for d in dims], [d.first for d in dims])
+    return ir.Tensor(name, ir.Role.SCRATCH, replace(layout, alignment=layout.itemsize, base=16))
 
 
-def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tensor) -> ir.Nest:
-    """The nest that reduces each part: its dimension has the points of one."""
+def in_parts(
+    nest: ir.Nest, dim: ir.Dim, count: int
+) -> tuple[tuple[ir.Dim, ...], ir.Point, ir.Value | None]:
+    """The dimensions of a nest where one of them has the points of a part, behind that over so many
+    parts; its point there; and a condition for that to be one, if the last part is shorter."""
+    size, point = part_size(dim.extent, count), nest.point
     part = ir.Dim(unused(f"{nest.name}.part", nest.dims), 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
     whole = provably_equal(size * count, dim.extent)
-    point = nest.point
     place = ir.Affine.variable(part.name).scaled(size) + ir.Affine.variable(dim.name)
+    point = with_values(point, lambda value: substituted(value, dim.name, place, inside=whole))
+    if whole:
+        return dims, point, None
+    there = ir.Binary("<", ir.Position(place, INT64), ir.Const(dim.first + dim.extent, INT64), BOOL)
+    lets = tuple(replace(x, value=_only_if(there, x.value)) for x in point.lets)
+    return dims, replace(point, lets=lets), there
 
-    def moved(value: ir.Value) -> ir.Value:
-        return substituted(value, dim.name, place, inside=whole)
 
-    value = moved(point.value)
-    lets = tuple(replace(x, value=moved(x.value)) for x in point.lets)
-    if not whole:
-        # The last part is shorter.
-        stop = ir.Const(dim.first + dim.extent, INT64)
-        there = ir.Binary("<", ir.Position(place, INT64), stop, BOOL)
+def _of_parts(nest: ir.Nest, dim: ir.Dim, count: int, memory: ir.Tensor) -> ir.Nest:
+    """The nest that reduces each part."""
+    dims, point, there = in_parts(nest, dim, count)
+    value = point.value
+    if there is not None:
         value = ir.Select(there, value, identity(point.op, value.type), value.type)
-        lets = tuple(replace(x, value=only_if(there, x.value)) for x in lets)
     results = (ir.Affine.variable(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
-    made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
-    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
-    return ir.Nest(nest.name, dims, loops, made)
+    made = ir.Point(point.lets, target, memory.layout.type, point.op, True, value)
+    return ir.Nest.over(nest.name, dims, made)
 
 
 def _beside(
     nests: tuple[ir.Nest, ...],
     nest: ir.Nest,
     dim: ir.Dim,
-    size: int,
     count: int,
     memory: ir.Tensor,
 ) -> tuple[ir.Nest, ...] | None:
@@ -198,7 +206,7 @@ def _beside(
     if at < 2 or nests[at - 1].name != f"{nests[at - 2].name}.whole":
         return None
     leader, whole = nests[at - 2 : at]
-    if not is_whole(whole) or not provably_equal(size * count, dim.extent):
+    if not is_whole(whole) or not provably_equal(part_size(dim.extent, count) * count, dim.extent):
         return None
     results = [d.name for d in nest.dims if not d.reduction]
     own = dict(zip(results, (d.name for d in whole.dims if not d.reduction), strict=False))
@@ -211,7 +219,7 @@ def _beside(
         return of_part if isinstance(moved, ir.Load) and moved.ref == extreme[1] else value
 
     point = replace(nest.point, value=rewritten(nest.point.value, in_part))
-    first = _of_parts(replace(nest, point=point), dim, size, count, memory)
+    first = _of_parts(replace(nest, point=point), dim, count, memory)
     second = _of_whole(nest, count, memory)
     if first.dims[0].extent != leader.dims[0].extent or (found := sibling(leader, first)) is None:
         return None
@@ -231,7 +239,7 @@ def _beside(
     return (*nests[: at - 2], leader, first, whole, second, *nests[at + 1 :])
 
 
-def only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
     """The value; nothing is read for it where there is nothing."""
     if all(load.total for load in loads(value)):
         return value
@@ -248,18 +256,9 @@ def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
     places = (ir.Affine.variable(d.name) for d in (part, *results))
     parts = ir.Load(ir.TensorRef(memory.name, tuple(places)), memory.layout.type, total=True)
     point = nest.point
-    subscripts = tuple(_renamed(s, names) for s in point.target.subscripts)
-    target = replace(point.target, subscripts=subscripts)
+    target = renamed_ref(point.target, names)
     made = ir.Point((), target, point.type, point.op, point.initialise, parts)
-    dims = (*results, part)
-    loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
-    return ir.Nest(name, dims, loops, made)
-
-
-def _renamed(s: ir.Subscript, names: dict[str, str]) -> ir.Subscript:
-    if not isinstance(s, ir.Affine):
-        raise ir.IRError("data select where a result is written")
-    return ir.Affine(tuple(sorted((names.get(n, n), c) for n, c in s.terms)), s.constant)
+    return ir.Nest.over(name, (*results, part), made)
 
 
 VECTOR = 4
