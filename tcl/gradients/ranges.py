@@ -27,7 +27,7 @@ from tcl.gradients.trees import binary, cast, number
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.printer import expr_text
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.size_expressions import no_size
+from tcl.grammar.tree.size_expressions import OPERATIONS, no_size
 from tcl.grammar.tree.terms import term
 from tcl.grammar.tree.traverse import children, computed, subscripts
 
@@ -184,13 +184,9 @@ def _folded(tree: ast.Expr) -> int | None:
             a, b = _folded(left), _folded(right)
             if a is None or b is None or (op in "/%" and b == 0):
                 return None
-            whole = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) if op in "/%" else 0
-            done = {
-                "+": a + b, "-": a - b, "*": a * b, "/": whole, "%": a - whole * b,
-                "min": min(a, b), "max": max(a, b), "<": a < b, "<=": a <= b, ">": a > b,
-                ">=": a >= b, "==": a == b, "!=": a != b, "&&": a and b, "||": a or b,
-            }  # fmt: skip
-            return int(done[op])
+            if op in ("&&", "||"):
+                return int(bool(a and b) if op == "&&" else bool(a or b))
+            return int(OPERATIONS[op](a, b))
         case ast.Select(condition=condition, then=then, otherwise=otherwise):
             holds = _folded(condition)
             return None if holds is None else _folded(then if holds else otherwise)
