@@ -678,6 +678,20 @@ def test_what_steps_of_a_window_share_is_read_once() -> None:
     assert largest.register != found.register, "what is read is overwritten"
 
 
+@pytest.mark.parametrize(("apart", "steps"), [(1, 8), (2, 8), (30, 0)])
+def test_steps_that_share_what_they_read_with_other_rows_are_written_out(
+    apart: int, steps: int
+) -> None:
+    """A filter along time of four channels."""
+    text = f"""float(T, 4) X, float(4, K) W) -> (O) {{
+        O(t, c) +=! X(t + {apart} * k, c) * W(c, k) }}"""
+    found = chosen(CASCADE_LAKE, text, (16000, 4), (4, 24))
+    assert found.vectorize == (1, 4)
+    register = found.register or ()
+    assert register[0] > 4
+    assert [n for n in register[2:] if n > 1] == ([steps] if steps else [])
+
+
 @pytest.mark.parametrize("apart", [1, 2, 3])
 def test_a_window_that_registers_cannot_keep_is_not_written_out(apart: int) -> None:
     """Steps of a dilated window come to the same elements, too, if some steps later."""

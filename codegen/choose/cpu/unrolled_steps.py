@@ -31,6 +31,8 @@ _LONGER = 32
 """Likewise of a loop up to twice as long: kernels for many sizes have code for each length."""
 _UNROLL = (4, 2)
 """Steps that are tried, so that counting takes less."""
+_SHARING = (8, 4, 2)
+"""Likewise, so that less is read."""
 _CUT_VECTOR = 2
 """Registers more that steps which are written out need where the last vector of a row is read under
 a mask: LLVM loads the whole ones of all steps first. With 13 rows of 24 floats and four steps, 18
@@ -61,6 +63,8 @@ def unrolled_steps(
     if all_steps_fit(core, inner, lane, sizes) if fit is None else fit:
         return inner.extent
     if steps := _transposed_steps(core, inner, lane, sizes):
+        return steps
+    if steps := _sharing_steps(core, inner, lane, sizes):
         return steps
     if not along_lanes(core, lane).counts:
         return 1
@@ -111,6 +115,25 @@ def _transposed_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mappin
     return 0
 
 
+def _sharing_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> int:
+    """Steps that are best written out as loads take longer than the arithmetic, and most of what
+    one reads the step before has read for other rows, as of a filter along time of several
+    channels: see ``window_of_steps``. 0 if there are none."""
+    rows = [d for d, n in sizes.items() if n > 1 and d != lane]
+    moving = [a for a in along_lanes(core, lane).vectors if inner.name in a.strides]
+    if not any(a.moves_together(inner.name, row) for a in moving for row in rows):
+        return 0
+    points = math.prod(sizes.values())
+    tile = Tile(sizes, staged_operands(core, lane, sizes), 1)
+    if load_cycles(core, lane, sizes, tile, [1.0] * len(core.reads)) <= core.each * points:
+        return 0
+    for steps in _SHARING:
+        fits = points * steps <= MAX_POINTS and inner.extent >= 2 * steps
+        if fits and window_of_steps(core, inner, lane, sizes, steps):
+            return steps
+    return 0
+
+
 def counted_steps(
     core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int], fit: bool
 ) -> int:
@@ -120,7 +143,9 @@ def counted_steps(
         long = any(d.extent >= SHORT_LOOP for d in core.reduced)
         whole = long and inner.extent * math.prod(sizes.values()) <= WRITTEN_OUT_POINTS
         return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
-    return unrolled_steps(core, lane, sizes, fit) if along_lanes(core, lane).counts else 1
+    if along_lanes(core, lane).counts:
+        return unrolled_steps(core, lane, sizes, fit)
+    return _sharing_steps(core, inner, lane, sizes) or 1
 
 
 def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
