@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
 from tcl.codegen.choose.cpu.scatter_loops import with_loops
-from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+from tcl.codegen.choose.cpu.thread_worth import with_threads_worth, with_vectors_worth
 from tcl.codegen.choose.scatters import CPU
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -110,14 +110,15 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
     options.default.check_on(device.kind, "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
         own.check_on(device.kind, f"nest {nest.name}")
+    chosen_for = with_vectors_worth(program, device)
     if options.preset in MODELLED:
         nests = _with_parts_for_threads(program, nests, device, options.preset)
     program, nests = with_parts(
-        *with_scatters(program, nests, CPU, lambda made, nest: with_loops(made, nest, device))
+        *with_scatters(program, nests, CPU, lambda made, nest: with_loops(made, nest, chosen_for))
     )
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
-    preset = CpuPreset.named(options.preset, program, device)
+    preset = CpuPreset.named(options.preset, program, chosen_for)
     nests = {
         name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
         for name, asked in nests.items()

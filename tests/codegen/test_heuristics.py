@@ -29,7 +29,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
@@ -676,6 +676,24 @@ def test_what_steps_of_a_window_share_is_read_once() -> None:
     assert found.register == (0, 1, 0, 13, 0, 0, 3), "15 places are read for 39 products"
     largest = chosen(ZEN4, text.replace("+=!", "max=!"), (32, 8, 28, 28), (8, 8, 3, 3))
     assert largest.register != found.register, "what is read is overwritten"
+
+
+@pytest.mark.parametrize(
+    ("name", "bin_", "lanes"),
+    [
+        ("Cascade Lake", "int32(X(n))", 8),
+        ("Cascade Lake", "int32(log2(X(n)))", 16),
+        ("Sapphire Rapids", "int32(X(n))", 16),
+    ],
+)
+def test_updates_one_by_one_run_at_the_full_clock(name: str, bin_: str, lanes: int) -> None:
+    """Vectors of 512 bits beside them would lower it, if nothing needs these."""
+    device = known_cpus.find(name)
+    assert device is not None
+    text = f"float(N) X) -> (int32(256) H) {{ H(b) +=! 1 where b = {bin_} }}"
+    plan = plan_cpu(lower(sized(text, (50_000,))), DEFAULT, replace(device, threads=1))
+    widths = [o.vectorize[1] for o in plan.options.values() if o.vectorize]
+    assert max(widths) == lanes
 
 
 @pytest.mark.parametrize(("apart", "steps"), [(1, 8), (2, 8), (30, 0)])
