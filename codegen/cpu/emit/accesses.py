@@ -446,7 +446,7 @@ class AccessEmitter:
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
             return _backwards(b, b.read(tensor, low, layout.alignment, type_, lanes))
         if apart := _few_apart(at, layout):
-            return _load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
+            return _load_few_apart(b, self.pointers, at, tensor, layout, apart, scope.active, lanes)
         if at.of_lane is None:
             pointer = self.pointers.at(tensor, at.offset, lanes - 1)  # one was asked for above
         there = [self._lane_pointer(pointer, at, k) for k in range(lanes)]
@@ -469,9 +469,10 @@ class AccessEmitter:
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing, and give 0 or any element."""
         b, type_ = self.b, memory_type(layout.type)
-        apart = _few_apart(at, layout)
-        if 0 < 2 * -(-scope.active * apart // scope.lanes) < scope.active:
-            return _load_few_apart(b, self.pointers, at, tensor, layout, scope, apart)
+        if apart := _worth_sorting(at, layout, scope.active, scope.lanes):
+            return _load_few_apart(
+                b, self.pointers, at, tensor, layout, apart, scope.active, scope.lanes
+            )
         uses = scope.active if at.of_lane is None else 1
         pointer = self.pointers.at(tensor, at.offset, uses)
         result = Val("zeroinitializer", type_, scope.lanes)
@@ -506,6 +507,15 @@ class AccessEmitter:
             # switched off.
             some = self._first_lanes(mask, few)
             return self._first_lanes(self._load_masked(at, tensor, layout, some, active), lanes)
+        if self.masks and (apart := _worth_sorting(at, layout, active, lanes)):
+            found = _load_few_apart(
+                b, self.pointers, at, tensor, layout, apart, active, lanes, mask
+            )
+            return (
+                found
+                if active == lanes
+                else b.select(mask, found, Val("zeroinitializer", type_, lanes))
+            )
         if at.own is not None and lanes > 1 and loads_each(b, at.own, layout):
             first = at.offset
             return load_each(b, self.pointers, tensor, first, at.own, layout, mask, active)
@@ -565,18 +575,28 @@ def _few_apart(at: Address, layout: ir.Layout) -> int:
     return apart if not rest and 2 <= apart <= FEW_APART else 0
 
 
+def _worth_sorting(at: Address, layout: ir.Layout, active: int, lanes: int) -> int:
+    """As ``_few_apart``, if the vectors that hold so many active lanes take fewer instructions than
+    each of these by itself; else 0."""
+    apart = _few_apart(at, layout)
+    return apart if 2 * -(-active * apart // lanes) < active else 0
+
+
 def _load_few_apart(
     b: Builder,
     pointers: Pointers,
     at: Address,
     tensor: str,
     layout: ir.Layout,
-    scope: Scope,
     apart: int,
+    active: int,
+    lanes: int,
+    mask: Val | None = None,
 ) -> Val:
     """Lanes so many elements apart, out of what lies from the first to the last that exists: LLVM
-    would load and put in each of them on its own. The others give any element."""
-    lanes, active = scope.lanes, scope.active
+    would load and put in each of them on its own, after a branch for each if there is a ``mask`` of
+    those to be read, and no gather of their type. The others give any element; those of the active
+    ones that are switched off touch nothing, and give 0."""
     type_, pointer = memory_type(layout.type), pointers.at(tensor, at.offset)
     between = (active - 1) * apart + 1
     size = min(lanes, between)
@@ -585,7 +605,12 @@ def _load_few_apart(
     found: Val | None = None
     for first in begin:
         there = pointers.advance(pointer, first * layout.itemsize)
-        part = b.read(tensor, there, layout.alignment, type_, size)
+        there_is = None
+        if mask is not None:
+            off = Val("zeroinitializer", mask.type, lanes)
+            places = [divmod(first + j, apart) for j in range(size)]
+            there_is = mixed(b, mask, off, [lanes if rest else k for k, rest in places])
+        part = b.read(tensor, there, layout.alignment, type_, size, there_is)
         own = [min(max(k * apart - first, 0), size - 1) for k in range(lanes)]
         part = mixed(b, part, part, own)
         if found is not None:

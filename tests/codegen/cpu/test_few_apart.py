@@ -67,6 +67,26 @@ def test_nothing_is_read_behind_the_last_element(type_: str, apart: int) -> None
         np.testing.assert_array_equal(run(fenced_copy(a, after=True)), right(a))
 
 
+@pytest.mark.parametrize("on", ["", "On(m) > 0 && "])
+@pytest.mark.parametrize(("type_", "apart"), sampled(product(TYPES, [2, 3, 4]), 3))
+def test_lanes_that_a_condition_switches_off(type_: str, apart: int, on: str) -> None:
+    """The vectors that others are taken out of touch no more than these, without a branch."""
+    index = f"{apart} * m - 3"
+    value = f"({on}{index} >= 0 && {index} < N) ? float(A({index})) : -5"
+    text = f"def f({type_}(N) A, int8(M) On) -> (O) {{ O(m) = {value} where m in 0:M }}"
+    a, rng = np.arange(70).astype(TYPES[type_]), np.random.default_rng(apart)
+    chosen = rng.integers(0, 2, 45).astype(np.int8)
+    sized, device = sized_of(text, a, chosen), known_cpus.find("Cascade Lake")
+    assert device is not None
+    lanes = min(16, 64 // a.itemsize)
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(0, lanes)),))
+    found = emit_program(schedule(sized, options, device), device).text
+    assert "llvm.masked.gather" not in found
+    if device.present <= host_cpu().present:
+        for after in (False, True):
+            check_cpu(sized, [fenced_copy(a, after), chosen], options, device)
+
+
 @pytest.mark.parametrize("length", [13, 64])
 @pytest.mark.parametrize("device", ["Haswell", "Zen 4"])
 def test_lanes_are_taken_out_of_vectors(device: str, length: int) -> None:
