@@ -73,6 +73,13 @@ def test_counts_of_bytes_have_the_lanes_of_bytes(value: str, lanes: int) -> None
     assert chosen(CASCADE_LAKE, text, (500, 128), (128,)).vectorize == (1, lanes)
 
 
+@pytest.mark.parametrize(("type_", "few"), [("uint8", 4), ("int16", 8)])
+def test_what_a_table_gives_has_lanes_along_short_rows_of_places(type_: str, few: int) -> None:
+    """LLVM loads each of these by itself; across the rows, it takes them out of vectors."""
+    text = f"{type_}(N, {few}) I, {type_}(M) T) -> (O) {{ O(n, k) = T(I(n, k)) }}"
+    assert chosen(CASCADE_LAKE, text, (30000, few), (256,)).vectorize == (1, few)
+
+
 def test_lanes_of_a_sum_come_out_of_whole_vectors() -> None:
     """Rows of a few elements, which are no one row as something else reads a column of them: their
     sum has the lanes across the rows, and a vector of each column is taken out of those read."""

@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.costs import (
     COPY_IN_ORDER_CYCLES,
     COPY_TRANSPOSED_CYCLES,
     GATHERED_LANE_CYCLES,
+    LISTED_LANE_CYCLES,
     PANEL_BEHIND_L2_CYCLES,
     PANEL_OTHER_L2_CYCLES,
     PANEL_OWN_L2_CYCLES,
@@ -96,6 +97,10 @@ class OperandAccess:
     bounded: frozenset[str] = frozenset()
     """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
     tells of points in the middle then, and lanes are moved as where these end."""
+    listed: frozenset[str] = frozenset()
+    """The dimensions of results along which the elements that data selects are listed in memory one
+    after the other, and nothing is computed of that list. (Along a reduction, elements that are
+    added one by one need not be put into lanes.)"""
 
     def cycles(self, lane: str | None, lanes: int, vectors: int = 1) -> float:
         """To read it once, in all lanes; of so many ``vectors`` side by side, of each."""
@@ -116,7 +121,8 @@ class OperandAccess:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and not self.moved and stride != self.itemsize:
             each = lanes > 1 and lane in self.moving
-            return GATHERED_LANE_CYCLES * lanes if each else 2 * SCALAR_LOAD_CYCLES
+            found = LISTED_LANE_CYCLES if lane in self.listed else GATHERED_LANE_CYCLES
+            return found * lanes if each else 2 * SCALAR_LOAD_CYCLES
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             between = abs(stride) / self.itemsize
@@ -350,7 +356,20 @@ def access_of(
         total=load.total,
         gathered=not load.total and len(computed) > 1,
         bounded=_bounded(load.ref, nest.point) if computed else frozenset(),
+        listed=_listed(program, nest, load.ref),
     )  # fmt: skip
+
+
+def _listed(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef) -> frozenset[str]:
+    """As of ``OperandAccess``."""
+    values = [s.value.operand if isinstance(s.value, ir.Cast) else s.value for s in ref.computed]
+    lists = [value.ref for value in values if isinstance(value, ir.Load) and value.ref.is_affine]
+    if len(values) != 1 or not lists:
+        return frozenset()
+    layout = program.tensor(lists[0].tensor).layout
+    steps = dict(layout.place(lists[0]).terms)
+    results = (d.name for d in nest.dims if not d.reduction)
+    return frozenset(d for d in results if provably_equal(steps.get(d, 0), layout.itemsize))
 
 
 def _bounded(ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:

@@ -424,7 +424,7 @@ class Core:
         """The part of the lanes that have points, over the vectors of a row: in the last one, no
         others are read one by one."""
         extent = self.dims[lane].extent if lane is not None else self.lanes
-        return extent / (-(-extent // self.lanes) * self.lanes) if extent > self.lanes else 1.0
+        return extent / (-(-extent // self.lanes) * self.lanes)
 
     def turns_inside(
         self, dims: Collection[str], lane: str | None, sizes: Mapping[str, int]

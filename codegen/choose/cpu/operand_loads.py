@@ -180,7 +180,8 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple
     checked = set()
     for access, conversion in zip(core.reads, core.conversions, strict=True):
         each = access.in_tile(lane, lanes, sizes)
-        if access.is_apart(lane):
+        selected = access.scattered and each >= lanes
+        if selected or (access.is_apart(lane) and core.results.get(lane or "", 0) > lanes):
             each *= core.filled(lane)
         if access.strides.get(lane or "") == access.itemsize:
             each *= core.halves(lane) * (CROSSING if _crosses(core, access, lane, lanes) else 1.0)
