@@ -29,6 +29,7 @@ from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
@@ -165,6 +166,20 @@ def test_parts_have_equally_many_points() -> None:
     (made,) = run(text, *inputs, options=DEFAULT)
     expected = np.bincount(bins, np.maximum(weights, 0), 50)
     np.testing.assert_allclose(made, expected, rtol=1e-6)
+
+
+def test_rows_that_results_read_apart_are_read_in_tiles() -> None:
+    """The first cache keeps lines of a few rows for the next points; columns lie in the same
+    lines."""
+    device = known_cpus.find("Cascade Lake")
+    assert device is not None
+    bins, rows = np.arange(41, dtype=np.int32) % 7, np.ones((173, 41), np.float32)
+    for read, x, tiles in (("t, n", rows, True), ("n, t", rows.T.copy(), False)):
+        text = f"""def f(float(A, B) X, int32(N) Bin) -> (float(173, 7) H) {{
+            H(t, Bin(n)) +=! X({read}) where t in 0:173, n in 0:N }}"""
+        sized = sized_of(text, x, bins)
+        assert ("t.tile x 22 step 8" in show(schedule(sized, DEFAULT, device))) == tiles
+        np.testing.assert_array_equal(run(text, x, bins)[0][:, :6], np.full((173, 6), 6))
 
 
 def test_long_sums_keep_their_digits() -> None:

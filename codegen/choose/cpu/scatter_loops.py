@@ -6,9 +6,11 @@ order, and results are shared by the dimensions that no data decide.
 
 from __future__ import annotations
 
+from tcl.codegen.choose.cpu.costs import STREAMS
 from tcl.codegen.choose.cpu.lanes import lanes_within
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, values_of
 from tcl.codegen.passes.scatter import side_by_side
 from tcl.grammar.sizes.varying import clipped, representative
 
@@ -24,6 +26,7 @@ def with_loops(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> ir.Nes
     beside = side_by_side(nest)
     sizes = _chunks(program, nest, beside, device) if device.threads > 1 else {}
     lane, lanes = _lanes(program, nest, beside, device)
+    apart = _in_rows_apart(program, nest, beside - {lane})
     chunks: list[ir.Loop] = []
     outer: list[ir.Loop] = []
     reduced: list[ir.Loop] = []
@@ -37,12 +40,28 @@ def with_loops(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> ir.Nes
             chunks.append(ir.Loop(fold, ir.Kind.PARALLEL))
         step = lanes if d.name == lane else 1
         own = reduced if d.reduction else inner if d.name in beside else outer
+        if d.name in apart and representative(points) > STREAMS:
+            outer.append(ir.Loop(ir.Fold(d.name, "tile", STREAMS, -(-points // STREAMS))))
+            points = STREAMS
         own.append(ir.Loop(ir.Fold(d.name, "point", step, -(-points // step))))
         if step > 1:
             last = [ir.Loop(ir.Fold(d.name, "lane", 1, step), ir.Kind.VECTOR)]
     if reduced and not inner:
         reduced = [*reduced[:-1], *_written_out(reduced[-1].fold)]
     return nest.with_loops([*chunks, *outer, *reduced, *inner, *last])
+
+
+def _in_rows_apart(program: ir.Program, nest: ir.Nest, beside: set[str]) -> set[str]:
+    """Those of the results side by side of which each reads a row of its own along the last
+    reduction: the first cache keeps lines of a few rows for the next points, and of all of them
+    none where rows lie in a few places of it."""
+    along = [d.name for d in nest.dims if d.reduction and representative(d.extent) > 1][-1:]
+    found = set[str]()
+    for load in (load for value in values_of(nest.point) for load in loads(value)):
+        place = program.tensor(load.ref.tensor).layout.place(load.ref)
+        if any(0 < abs(representative(place.coefficient(d))) < LINE for d in along):
+            found |= {d for d in beside if abs(representative(place.coefficient(d))) >= LINE}
+    return found
 
 
 def _written_out(fold: ir.Fold) -> list[ir.Loop]:
