@@ -320,10 +320,24 @@ def test_asking_for_blocks_pays_where_few_lines_are_in_a_register_tile() -> None
     each = sized(CONVOLUTION, I=(32, 32, 16, 14, 14), W1=(32, 16, 16, 3, 3))
     program = lower(each)
     chosen = plan_cpu(program, MLP, AMD).options["s0"]
-    assert chosen.prefetch == (16 * 14 * 14 * 4,)
+    assert chosen.prefetch == (32 * 16 * 14 * 14 * 4,), "all images for one group's filters"
     (nest,) = program.nests
     across = replace(chosen, register=(0, 0, 1, 7, 2))  # of 14 rows two elements each
     assert tiles_ahead(program, nest, across, AMD) == ()
+
+
+def test_rows_that_hold_short_blocks_side_by_side_are_asked_for_a_block_ahead() -> None:
+    """Where reductions go from page to page, for all columns of register tiles and for one after
+    the other; not where a block is long, as processors read ahead in it."""
+    text = """def f(double(B, J, A, I) T, double(J, C, B) V) -> (O) {
+        O(a, c, i) +=! T(b, j, a, i) * V(j, c, b) }"""
+    assert distances(sized(text, T=(24, 18, 31, 20), V=(18, 40, 24))) == [(160,)]
+    assert distances(sized(text, T=(24, 18, 10, 20), V=(18, 40, 24))) == [()], "it is kept"
+    floats = text.replace("double", "float")
+    assert distances(sized(floats, T=(32, 24, 40, 28), V=(24, 48, 32))) == [(112,)]
+    longer = """def f(double(K, A, M, C) X, double(M, D, K) Y) -> (O) {
+        O(c, a, d) +=! X(k, a, m, c) * Y(m, d, k) }"""
+    assert distances(sized(longer, X=(20, 33, 24, 18), Y=(24, 40, 20))) == [()]
 
 
 def test_what_a_chunk_has_made_is_not_asked_for() -> None:

@@ -33,7 +33,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 
 _OWN_L2 = 7 / 8
 """The part of the second cache that operands and results have."""
-_STREAM = 4 * LINE
+READ_AHEAD = 4 * LINE
 """Bytes of a row from which on processors read ahead."""
 _HIDDEN = 1 / 4
 """The part of the time that a core waits for elements in the order of memory, from behind the
@@ -233,7 +233,7 @@ def _streams(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[_St
         places = sorted({a.first for a in (access, *others)})
         gaps = tuple(b - a for a, b in pairwise(places))
         exposed = 1.0
-        if panel or row >= _STREAM:
+        if panel or row >= READ_AHEAD:
             few = max(1.0, _HIDING - math.prod(sizes.values()))  # others hide less of it
             exposed = 0.0 if lane in access.strides else min(1.0, _HIDDEN * few)
         found.append(_Stream(access, gaps, panel, wider, exposed))

@@ -14,13 +14,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.codegen.choose.cpu.costs import PRODUCTS_PER_CYCLE, UNASKED_BYTES_PER_CYCLE
-from tcl.codegen.choose.cpu.footprints import cached_bytes, surely_cached
+from tcl.codegen.choose.cpu.footprints import READ_AHEAD, cached_bytes, surely_cached
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.passes.cpu.prefetch import SOON, next_block, read_once, selecting
+from tcl.codegen.passes.cpu.prefetch import SOON, loops_of, next_block, read_once, selecting
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.common.dataclass import dataclass
 
@@ -132,10 +132,14 @@ def _row_bytes(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> int:
 def tiles_ahead(
     program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
 ) -> tuple[int, ...]:
-    """Bytes ahead, per operand, of an untiled nest with this register tile: one that the tile
-    needs but once, or one that is read block by block."""
-    if chosen.tile or chosen.order or chosen.inner_order or nest.sequential:
+    """Bytes ahead, per operand, of a nest with this register tile: one that the tile needs but
+    once, if loops go as memory lies, or one that is read block by block."""
+    if nest.sequential:
         return ()
+    loops = list(loops_of(nest, chosen))
+    dims = [loop.dim for loop in loops]
+    untiled = all(loop.step == 1 for loop in loops if loop.tiles)
+    as_memory_lies = untiled and dims == [d for d in nest.dims if d in dims]
     staged = chosen.stage or ()
     points = nest.points
     cycles = points / lanes_of(nest.point, device) / PRODUCTS_PER_CYCLE
@@ -150,10 +154,13 @@ def tiles_ahead(
         if copied or size <= device.l2_bytes or points <= _AGAIN * layout.elements:
             continue
         lines = tile.lines(layout, load.ref)
-        if tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
+        once = tile.reads_per_element(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref)
+        ahead = next_block(nest, layout, load.ref, device, chosen)
+        short = _is_short_part(nest, layout, load.ref, ahead)
+        if as_memory_lies and once and not short:
             again = tile.comes_again(layout, load.ref) and size <= surely_cached(device)
             near.append((position, lines, again))
-        elif ahead := next_block(nest, layout, load.ref, device, chosen):
+        elif ahead and (untiled or short):
             kept = ahead <= device.l1_bytes // _KEPT and _is_shared_block(nest, layout, load.ref)
             if size <= _LARGE * device.l2_bytes and (device.reads_ahead or not kept):
                 continue
@@ -357,6 +364,14 @@ def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     moving = ref.names
     points = math.prod(d.extent for d in nest.dims if d.name in moving)
     return ref.is_affine and points <= _AGAIN * layout.elements and bool(layout.in_order(ref))
+
+
+def _is_short_part(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, block: int) -> bool:
+    """Whether reductions go through rows that hold blocks of so many bytes side by side, too short
+    for processors to read ahead in one."""
+    steps = dict(layout.place(ref).terms)
+    across = any(abs(steps.get(d.name, 0)) > block for d in nest.dims if d.reduction)
+    return across and 0 < block < READ_AHEAD
 
 
 def _is_shared_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -151,32 +153,55 @@ def _selected(
 def next_block(
     nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile, chosen: NestOptions
 ) -> int:
-    """Bytes from what an iteration of a loop over register tiles reads to what the next one reads
-    first, if a part of the second cache holds such a block, and no loop outside of it comes back
-    to it; else 0. Windows of neighbouring iterations may overlap, where reductions go through
-    rows that lie further apart: else all is read in order."""
+    """Bytes from what an iteration of a loop reads to what the next one reads first, if a part of
+    the second cache holds such a block, and does not hold all that loops outside of it come back
+    to; else 0. Windows of neighbouring iterations may overlap, where reductions, or loops inside of
+    one over tiles, go through rows that lie further apart: else all is read in order."""
     if not ref.is_affine:
         return 0
     place = layout.place(ref)
-    position, lanes = chosen.vectorize or (-1, 1)
-    tile = {d.name: max(1, n) for d, n in zip(nest.dims, chosen.register or (), strict=False)}
-    if position >= 0:
-        along = nest.dims[position].name
-        tile[along] = tile.get(along, 1) * lanes
     points = {d.name: d.extent for d in nest.dims}
-    for dim in nest.dims:
-        step = tile.get(dim.name, 1)
-        if dim.extent <= step:
-            continue
-        distance = abs(place.coefficient(dim.name)) * step
-        points[dim.name] = step
+    size = layout.footprint(ref, points) * layout.itemsize
+    for loop in loops_of(nest, chosen):
+        dim, whole = loop.dim, size
+        distance = abs(place.coefficient(dim.name)) * loop.step
+        points[dim.name] = loop.step
         size = layout.footprint(ref, points) * layout.itemsize
-        apart = any(abs(place.coefficient(d.name)) > distance for d in nest.dims if d.reduction)
+        if (not distance and whole > device.l2_bytes) or (loop.tiles and dim.reduction):
+            continue
+        inside = (d for d in nest.dims if d.reduction or (loop.tiles and points[d.name] > 1))
+        apart = any(abs(place.coefficient(d.name)) > distance for d in inside)
         if dim.reduction or distance < (LINE if apart else size):
             return 0
         if size <= device.l2_bytes // _PART:
             return distance
     return 0
+
+
+class _Loop(NamedTuple):
+    """As of ``loops_of``."""
+
+    dim: ir.Dim
+    step: int
+    """Points of an iteration."""
+    tiles: bool
+    """It goes over tiles."""
+
+
+def loops_of(nest: ir.Nest, chosen: NestOptions) -> Iterator[_Loop]:
+    """The loops of several iterations that these options make of an untiled nest, the outermost
+    first."""
+    rank, inside = range(len(nest.dims)), [d.extent for d in nest.dims]
+    tile, register = dict(enumerate(chosen.tile or ())), dict(enumerate(chosen.register or ()))
+    position, lanes = chosen.vectorize or (-1, 1)
+    for k in chosen.order or rank:
+        if 0 < tile.get(k, 0) < inside[k]:
+            inside[k] = tile[k]
+            yield _Loop(nest.dims[k], tile[k], tiles=True)
+    for k in chosen.inner_order or rank:
+        step = max(1, register.get(k, 1)) * (lanes if k == position else 1)
+        if step < inside[k]:
+            yield _Loop(nest.dims[k], step, tiles=False)
 
 
 def prefetch_knobs(on: KnobSubject) -> OptionKnobs:
