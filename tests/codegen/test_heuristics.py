@@ -138,6 +138,14 @@ def test_rows_far_apart_are_copied_before_all_columns() -> None:
     assert chosen(ZEN4, MATMUL, (1024, 1024), (1024, 1024)).stage == (-1, 1)
 
 
+def test_one_column_has_a_panel_for_each_matrix_of_a_batch() -> None:
+    """One after the other, near: not all of them before all loops."""
+    text = "float(B, M, K) X, float(B, K, N) Y) -> (Z) { Z(b, m, n) +=! X(b, m, k) * Y(b, k, n) }"
+    found = chosen(CASCADE_LAKE, text, (40, 200, 200), (40, 200, 48))
+    assert (found.tile, found.stage) == ((1, 0, 0, 0), (-1, 1))
+    assert not chosen(CASCADE_LAKE, text, (1, 200, 200), (1, 200, 48)).tile
+
+
 def test_rows_are_copied_from_end_to_end() -> None:
     options = MappingOptions().tile(0, 64).vectorize(16, 1).stage(-1, 0)
     program = schedule(sized(MATMUL, (96, 80), (80, 256)), options, CASCADE_LAKE)

@@ -95,6 +95,8 @@ def heuristic(
         )
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
+    if not (copied or _parts_of_columns(core, lane, sizes, tile)):
+        tile = order = inner = ()  # panels one after the other were their only purpose
     stage = _of_operands(asked, core.nest, copied)
     dot = tuple(core.group(d.name) if core.group(d.name) > 1 else 0 for d in nest.dims)
     return replace(
@@ -377,8 +379,6 @@ def _by_columns(
     whole = core.compacted or nest.point.type.compute != nest.point.type
     if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
-    if not any(tile):
-        return (), (), ()
     panel = (tile[widest] or nest.dims[widest].extent) * rest * itemsize
     # A panel for each point of the other dimensions that move the operand, one after the other, or
     # for those whose elements a line has: it would be fetched again for each of them. On a Cascade
@@ -387,6 +387,8 @@ def _by_columns(
         points = max(1, min(points, near // 2 // (panel * width)))
         if nest.dims[k].extent > points:
             tile[k] = points
+    if not any(tile):
+        return (), (), ()
     if tile[lane] and (columns := _columns_of_long_rows(core, nest.dims[lane].name, width, panel)):
         tile[lane] = columns * width
         inner = (*(k for k in inner if k not in (lane, *reductions)), lane, *reductions)
@@ -498,6 +500,7 @@ def _panels(
     if lane is None or nest.dim(lane).reduction:
         return ()
     tiles = [nest.dims[k].name for k in order or range(len(nest.dims)) if k < len(tile) and tile[k]]
+    parts = _parts_of_columns(core, lane, sizes, tile)
     levels = []
     # What is read for other sums alone comes after the operands.
     for load, access in zip(operands(nest.point), core.reads, strict=False):
@@ -516,12 +519,20 @@ def _panels(
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             called = access.stageable and _calls_for_one(core, load, access)
             levels.append(0 if far or called or (worth and converted) else -1)
-        elif far or (worth and (tile or access.has_gaps or converted or torn)):
+        elif far or (worth and (parts or access.has_gaps or converted or torn)):
             before = _rows_far_apart(core, lane, sizes, access)
             levels.append(0 if before else natural_level(tiles, load.ref))
         else:
             levels.append(-1)
     return tuple(levels) if any(level >= 0 for level in levels) else ()
+
+
+def _parts_of_columns(
+    core: Core, lane: str | None, sizes: Mapping[str, int], tile: tuple[int, ...]
+) -> bool:
+    """Whether tiles part columns, rows or steps, and not only what has panels of its own."""
+    pairs = zip(core.nest.dims, tile, strict=False)
+    return any(size and (d.reduction or d.name == lane or d.name in sizes) for d, size in pairs)
 
 
 def _rows_far_apart(core: Core, lane: str, sizes: Mapping[str, int], access: OperandAccess) -> bool:
