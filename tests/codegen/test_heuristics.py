@@ -789,7 +789,23 @@ def test_steps_between_two_lanes_are_written_out_together(apart: int, written_ou
             (2, 8),
             {3: 2},
         ),
+        (
+            """uint8(H, W, 4) I) -> (O) {
+            O(y, x, c) = I(y, x / 2, c == 0 ? 2 * (x % 2) : 2 * c - 1) where x in 0:2 * W, c in 0:3
+            }""",
+            [(60, 320, 4)],
+            (1, 32),
+            {2: 3},
+        ),
+        (
+            """float(D) F) -> (O) {
+            O(d, n, c) = c == 0 ? cos(n * F(d)) : sin(n * F(d)) where n in 0:512, c in 0:2 }""",
+            [(40,)],
+            (1, 16),
+            {2: 2},
+        ),
     ],
+    ids=["planes", "products", "bytes of two pixels", "waves"],
 )
 def test_results_between_two_lanes_are_written_together(
     text: str, shapes: list[tuple[int, ...]], lane: tuple[int, int], tile: dict[int, int]

@@ -543,7 +543,8 @@ def _cycles(choice: TileChoice) -> float:
 
 def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     """Whether some access goes through memory from front to back along the dimension, or
-    through a panel that could, or, in a reduction, takes vectors of it out of whole ones."""
+    through a panel that could, or, in a reduction, takes vectors of it out of whole ones, or
+    results are written with what lies between them."""
     in_order = any(
         a.strides.get(dim.name) == a.itemsize or dim.name in a.wrapped
         for a in (*core.reads, core.target)
@@ -552,7 +553,18 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
         return False
     if dim.reduction:
         return in_order or any(_is_sorted(a, dim.name) for a in core.reads)
-    return in_order or any(a.stageable and dim.name in a.strides for a in core.reads)
+    copied = any(a.stageable and dim.name in a.strides for a in core.reads)
+    return in_order or copied or _fills_between_lanes(core, dim.name)
+
+
+def _fills_between_lanes(core: Core, lane: str) -> bool:
+    """Whether results are written together with all that lies between two lanes, and no operand is
+    read lane by lane: those of which the next steps are neighbours are transposed."""
+    inner = core.innermost.name if core.innermost is not None else ""
+    return bool(_between_lanes(core, lane)) and all(
+        a.cycles(lane, core.lanes) < core.lanes or a.transposed(inner, lane, core.lanes)
+        for a in core.reads
+    )
 
 
 def _is_sorted(access: OperandAccess, lane: str) -> bool:
