@@ -804,8 +804,17 @@ def test_steps_between_two_lanes_are_written_out_together(apart: int, written_ou
             (1, 16),
             {2: 2},
         ),
+        (
+            """float(N) X, float(N) Y, float(N) Z) -> (O) { O(n, k) = k == 0 ? 0.3 : k == 1 ? Y(n)
+            : k == 2 ? Z(n) : k == 3 ? X(n) : k == 4 ? X(n) * Y(n) : k == 5 ? Y(n) * Z(n)
+            : k == 6 ? 3 * Z(n) * Z(n) - 1 : k == 7 ? X(n) * Z(n) : X(n) * X(n) - Y(n) * Y(n)
+            where k in 0:9 }""",
+            [(900,), (900,), (900,)],
+            (0, 16),
+            {1: 9},
+        ),
     ],
-    ids=["planes", "products", "bytes of two pixels", "waves"],
+    ids=["planes", "products", "bytes of two pixels", "waves", "conditions of more"],
 )
 def test_results_between_two_lanes_are_written_together(
     text: str, shapes: list[tuple[int, ...]], lane: tuple[int, int], tile: dict[int, int]

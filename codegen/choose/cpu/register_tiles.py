@@ -296,7 +296,10 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
-        first = _cheapest(core, ((x, _between_lanes(core, x)) for x in (None, *lanes)))
+        tiles = [(x, _between_lanes(core, x)) for x in (None, *lanes)]
+        if core.deciding:  # all of which may be known
+            tiles += [(x, dict(core.deciding)) for x in lanes if x not in core.deciding]
+        first = _cheapest(core, tiles)
         # Lanes that are apart may only pay beside each other, where they are transposed.
         near = first.lane is not None and not _has_lanes_apart(core, first.lane)
         beside = (first.lane,) if near else (None, *lanes)
