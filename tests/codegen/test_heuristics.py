@@ -825,6 +825,17 @@ def test_results_between_two_lanes_are_written_together(
     assert {d: (found.register or ())[d] for d in tile} == tile
 
 
+@pytest.mark.parametrize(("times", "rows"), [(2, 2), (1, 0)])
+def test_pixels_of_rows_that_read_the_same_are_written_in_pairs(times: int, rows: int) -> None:
+    text = f"""float(H, W, 4) I) -> (O) {{
+        O(y, x, c) = (1 - v) * ((1 - u) * I(q, p, c) + u * I(q, p + 1, c))
+            + v * ((1 - u) * I(q + 1, p, c) + u * I(q + 1, p + 1, c))
+            where y in 0:{times} * (H - 1), x in 0:2 * (W - 1), q = y / {times}, p = x / 2,
+            v = (y % {times} + 0.5) / {times}, u = (x % 2 + 0.5) / 2 }}"""
+    found = chosen(CASCADE_LAKE, text, (100, 150, 4))
+    assert (found.vectorize, found.register) == ((1, 16), (rows, 0, 4))
+
+
 @pytest.mark.parametrize(
     ("value", "device", "rows"),
     [

@@ -419,7 +419,7 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         extents[lane] = -(-extents[lane] // core.lanes)
     between = _between_lanes(core, lane)
     if between:
-        return between
+        return _pairs_between(core, lane, between)
     whole = nest_cycles(core, lane, {})
     found: list[tuple[float, dict[str, int]]] = []
     if core.deciding and lane not in core.deciding:
@@ -453,6 +453,17 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
         return _short_rows(core, lane, whole)
     enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
     return _along_rows(core, lane, min(enough, key=lambda tile: math.prod(tile.values())))
+
+
+def _pairs_between(core: Core, lane: str | None, between: dict[str, int]) -> dict[str, int]:
+    """The register tile of what lies between lanes, with two points of a dimension that share what
+    they read if that pays. On a Cascade Lake, pixels of an image of twice the size take .7 of the
+    time in pairs of rows, which read the same two rows."""
+    alone = nest_cycles(core, lane, between)
+    dims = [d for d in sharing_dims(core, lane) if d not in between and d != lane]
+    pairs = ((nest_cycles(core, lane, pair), pair) for pair in ({**between, d: 2} for d in dims))
+    cycles, pair = min(pairs, key=lambda each: each[0], default=(alone, between))
+    return pair if cycles <= _WORTH_TILE * alone else between
 
 
 def _short_rows(core: Core, lane: str | None, cycles: float) -> dict[str, int]:
