@@ -4,15 +4,12 @@ it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcl.common.dataclass import dataclass
-from tcl.common.files import write_whole
-from tcl.common.folder import cache_folder
+from tcl.common.folder import cache_folder, keep, read_kept
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.cpu_profile import CpuProfile
@@ -40,7 +37,7 @@ class MeasuredMemory:
 
 def kept_memory(device: CpuProfile, folder: Path | None = None) -> MeasuredMemory | None:
     """What was measured of this processor with these instructions; None if nothing was."""
-    found = _read_file(folder or cache_folder()).get(_identity(device), {})
+    found = read_kept(folder or cache_folder(), _FILE).get(_identity(device), {})
     try:
         memory = MeasuredMemory(
             int(found["streamed_from"]),
@@ -57,25 +54,8 @@ def kept_memory(device: CpuProfile, folder: Path | None = None) -> MeasuredMemor
 
 def keep_memory(device: CpuProfile, memory: MeasuredMemory, folder: Path | None = None) -> None:
     """Keep what was measured, where there is a place for it."""
-    folder = folder or cache_folder()
-    if folder is None:
-        return
-    content = json.dumps({**_read_file(folder), _identity(device): asdict(memory)}, indent=1)
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _FILE, content)
+    keep(folder or cache_folder(), _FILE, {_identity(device): asdict(memory)})
 
 
 def _identity(device: CpuProfile) -> str:
     return f"{device.identity}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
-
-
-def _read_file(folder: Path | None) -> dict[str, Any]:
-    """What is kept, by processor; nothing if the file is not there, or not ours."""
-    if folder is None:
-        return {}
-    try:
-        data = json.loads((folder / _FILE).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.cost import Cost
-from tcl.common.files import write_whole
-from tcl.common.folder import cache_folder
+from tcl.common.folder import cache_folder, keep, read_kept
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.cores import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 
 _FILE = "ceilings.json"
-_SCHEMA = 2
 _RATES = ("read", "copy", "flops")
 _SAMPLES = 6
 """Least number of samples."""
@@ -53,8 +48,7 @@ class MeasuredMachine:
 
 def kept_ceilings(threads: int, folder: Path | None = None) -> MeasuredMachine | None:
     """What this machine can do with so many threads, if it was measured before."""
-    folder = folder or cache_folder()
-    found = _read_kept(folder).get(_identity(threads), {}) if folder is not None else {}
+    found = read_kept(folder or cache_folder(), _FILE).get(_identity(threads), {})
     try:
         rates = [float(found[name]) for name in (*_RATES, "when")]
         narrow = {str(k): float(v) for k, v in found["products"].items()}
@@ -69,10 +63,7 @@ def kept_ceilings(threads: int, folder: Path | None = None) -> MeasuredMachine |
 def failed_lately(threads: int, folder: Path | None = None) -> bool:
     """Whether measuring with so many threads failed within the last hour, so that trying it again
     is likely to take seconds for nothing."""
-    folder = folder or cache_folder()
-    if folder is None:
-        return False
-    when = _read_kept(folder).get(_FAILED + _identity(threads))
+    when = read_kept(folder or cache_folder(), _FILE).get(_FAILED + _identity(threads))
     return isinstance(when, int | float) and 0 <= time.time() - when < _HOUR
 
 
@@ -91,25 +82,15 @@ def measure_ceilings(
     folder = folder or cache_folder()
     identity = _identity(threads)
     if not _agree(samples):
-        _keep(folder, {_FAILED + identity: time.time()})
+        keep(folder, _FILE, {_FAILED + identity: time.time()})
         return None
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
     known = MeasuredMachine(Ceilings.best(samples), time.time())
     data = {**dataclasses.asdict(known.ceilings), "when": known.when}
-    _keep(folder, {identity: data, _FAILED + identity: None})
+    keep(folder, _FILE, {identity: data, _FAILED + identity: None})
     return known
-
-
-def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
-    """Add this to what the file holds, and take out what is None, where that can be written."""
-    if folder is not None:
-        machines = {k: v for k, v in {**_read_kept(folder), **found}.items() if v is not None}
-        content = json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1)
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / _FILE, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +225,3 @@ def _agree(samples: Sequence[Ceilings]) -> bool:
 
 def _identity(threads: int) -> str:
     return device_identity(replace(host_cpu(), threads=threads))
-
-
-def _read_kept(folder: Path) -> dict[str, Any]:
-    """What is kept; nothing if the file is not there, or not ours."""
-    try:
-        data = json.loads((folder / _FILE).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
-        return {}
-    machines = data.get("machines")
-    return machines if isinstance(machines, dict) else {}

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcl.common.errors import TclError
+from tcl.common.files import write_whole
 from tcl.common.interrupts import of_system
 from tcl.common.lazy import Lazy
 from tcl.common.warn import warn_once
@@ -74,6 +76,26 @@ def ensure_folder(folder: Path) -> bool:
         _without(f"{folder} cannot be written: {error.strerror}")
         return False
     return True
+
+
+def read_kept(folder: Path | None, name: str) -> dict[str, Any]:
+    """What a file of JSON in a cache holds; nothing if there is none, or it is not ours."""
+    if folder is None:
+        return {}
+    try:
+        data = json.loads((folder / name).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def keep(folder: Path | None, name: str, found: Mapping[str, object]) -> None:
+    """Add this to what such a file holds, and take out what is None, where that can be written."""
+    if folder is not None:
+        kept = {k: v for k, v in {**read_kept(folder, name), **found}.items() if v is not None}
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, json.dumps(kept, indent=1))
 
 
 @contextlib.contextmanager
