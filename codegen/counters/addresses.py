@@ -14,7 +14,7 @@ from tcl.codegen.counters.arithmetic import Instructions
 from tcl.codegen.counters.places import Linear, Place
 from tcl.codegen.counters.scopes import GRID
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.walk import dims_of_values
 from tcl.common.dataclass import dataclass
 
 _GLOBAL, _SHARED = 2, 2
@@ -117,7 +117,7 @@ class Addresses:
 
 def far_apart(computed: Sequence[ir.Value]) -> ir.Affine:
     """A place that is another one, far away, for each point of what subscripts depend on."""
-    names = {name for v in computed for index in indices(v) for name, _ in index.terms}
+    names = dims_of_values(computed)
     found = ir.Affine()
     for name, far in zip(sorted(names), itertools.cycle(_FAR), strict=False):
         found += ir.Affine.variable(name).scaled(far)

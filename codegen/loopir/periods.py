@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, index_of
-from tcl.codegen.loopir.walk import indices, loads, rebuilt, values_of, walk, with_values
+from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, values_of, walk, with_values
 from tcl.grammar.ranges.intervals import operation
 from tcl.grammar.sizes.varying import Size, Undecided, provably_at_least, representative
 from tcl.grammar.syntax.types import INT64
@@ -165,7 +165,7 @@ def moves_others(ref: ir.TensorRef, axis: int, names: Container[str]) -> bool:
         value = ir.Position(s, INT64) if isinstance(s, ir.Affine) else s.value
         checked = isinstance(s, ir.Computed) and s.check
         unknown = checked or any(isinstance(v, ir.Variable) for v in walk(value))
-        named = {name for index in indices(value) for name, _ in index.terms}
+        named = dims_of_values([value])
         if k != axis and (unknown or any(name in names for name in named)):
             return True
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tcl.codegen.loopir import ir
@@ -15,6 +16,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     ir.Select: ("condition", "then", "otherwise"),
 }
 """The fields of a value that are values."""
+_NO_LETS: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 def children(value: ir.Value) -> tuple[ir.Value, ...]:
@@ -175,7 +177,7 @@ def dims_of_lets(lets: Iterable[ir.Let]) -> dict[str, frozenset[str]]:
 
 
 def dims_of_values(
-    values: Iterable[ir.Value], lets: Mapping[str, frozenset[str]]
+    values: Iterable[ir.Value], lets: Mapping[str, frozenset[str]] = _NO_LETS
 ) -> frozenset[str]:
     """The dimensions that values depend on, those behind names included."""
     found: set[str] = set()

@@ -26,7 +26,7 @@ from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest, of_whole_
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import indices, operands, replaced
+from tcl.codegen.loopir.walk import dims_of_values, operands, replaced
 from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
@@ -187,7 +187,7 @@ def _with_kept_values(
     for k, (value, maker) in enumerate(computed_before(program, program.nest(nest.name))):
         if not long_calls(value):
             continue
-        named = {name for index in indices(value) for name, _ in index.terms}
+        named = dims_of_values([value])
         own = {its: name for name, its in same_dims(maker, program.nest(nest.name)).items()}
         ordered = with_lanes_last(planned.get(maker.name, maker), maker.dims)
         dims = [nest.dim(own[d.name]) for d in ordered if own.get(d.name) in named]

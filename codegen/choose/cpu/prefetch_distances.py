@@ -18,7 +18,7 @@ from tcl.codegen.choose.cpu.footprints import READ_AHEAD, cached_bytes, surely_c
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
+from tcl.codegen.loopir.walk import children, dims_of_values, operands, renamed, values_of
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.prefetch import SOON, loops_of, next_block, read_once, selecting
 from tcl.codegen.passes.fusion.groups import fusion_groups
@@ -457,7 +457,7 @@ def _work_per_point(group: Sequence[ir.Nest]) -> dict[str, int]:
         while pending:
             value = pending.pop()
             if isinstance(value, ir.Call):
-                own = {name for index in indices(value) for name, _ in index.terms}
+                own = dims_of_values([value])
                 if value in known or not moving <= own:
                     continue
                 known.add(value)

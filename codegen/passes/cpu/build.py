@@ -10,7 +10,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.layouts import packed
-from tcl.codegen.loopir.walk import indices, loads
+from tcl.codegen.loopir.walk import dims_of_values, loads
 from tcl.codegen.passes.building import (
     Fills,
     cleared,
@@ -417,7 +417,7 @@ class _Excess:
         if nest.excess is None:
             return _Excess()
         point = nest.point
-        moving = {name for index in indices(nest.excess) for name, _ in index.terms}
+        moving = dims_of_values([nest.excess])
         own = tuple(x for x in loops.registers if moving & {x.fold.dim, x.fold.name})
         alike = tuple(x.fold for x in loops.registers if x not in own)
         zero = identity(point.op, point.type.compute)

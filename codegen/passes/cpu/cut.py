@@ -16,7 +16,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
 from tcl.codegen.loopir.periods import periods_of, within_periods
 from tcl.codegen.loopir.terms import guard, guards
-from tcl.codegen.loopir.walk import indices, loads, rebuilt, walk
+from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.grammar.sizes.varying import representative
 
@@ -147,9 +147,7 @@ def guard_of_results(group: FusionGroup) -> ir.Value | None:
         return None
     condition, value = guard(point.op, point.value)
     reduced = {d.name for d in nest.dims if d.reduction}
-    named = (
-        {name for index in indices(condition) for name, _ in index.terms} if condition else set()
-    )
+    named = dims_of_values([condition] if condition else ())
     if named & reduced or not all(load.total for load in loads(value)):
         return None
     return condition

@@ -9,7 +9,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment, fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import taken
-from tcl.codegen.loopir.walk import indices
+from tcl.codegen.loopir.walk import dims_of_values
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, too_many
@@ -205,7 +205,7 @@ def products_of(
         left, right = (_as(side, type_) for side, type_ in zip(sides, types, strict=True))
         return Products(fragment, _product(left, right, point.value), None)
     # The one that all lanes share is moved: what that adds is the same for all of its rows.
-    one = next((k for k, side in enumerate(sides) if lane not in _dims(side)), 0)
+    one = next((k for k, side in enumerate(sides) if lane not in dims_of_values([side])), 0)
     own, to, by = (INT8, UINT8, _SIGN) if _fits(sides[one], INT8) else (UINT8, INT8, -_SIGN)
     sum_ = ir.Binary("+", ir.Cast(sides[one], INT32), ir.Const(by, INT32), INT32)
     moved, other = ir.Cast(sum_, to), _as(sides[1 - one], own)
@@ -278,11 +278,6 @@ def _product(left: ir.Value, right: ir.Value, like: ir.Value) -> ir.Value:
     if like.type == BFLOAT16:
         return ir.Binary("*", left, right, like.type)
     return ir.Binary("*", ir.Cast(left, like.type), ir.Cast(right, like.type), like.type)
-
-
-def _dims(value: ir.Value) -> set[str]:
-    """The dimensions that a value depends on."""
-    return {name for index in indices(value) for name, _ in index.terms}
 
 
 def dot_knobs(on: KnobSubject) -> OptionKnobs:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
+from tcl.codegen.loopir.walk import children, dims_of_values, moved, renamed, replaced, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least, provably_equal
@@ -61,7 +61,7 @@ def computed_before(program: ir.Program, nest: ir.Nest) -> Iterator[tuple[ir.Val
 def _computes(maker: ir.Nest, user: ir.Nest, value: ir.Value) -> bool:
     """Whether a nest computes a value of a later one at each of its points."""
     names = same_dims(maker, user)
-    if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
+    if not dims_of_values([value]) <= names.keys():
         return False
     computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
     return renamed(value, names) in computed
@@ -212,7 +212,7 @@ def _place_in_chunk(
     nest: ir.Nest, value: ir.Value
 ) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
     """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
-    names = {n for index in indices(value) for n, _ in index.terms}
+    names = dims_of_values([value])
     if names != {d.name for d in nest.dims if not provably_at_least(1, d.extent)} and names != {
         d.name for d in nest.dims
     }:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import indices, loads, walk
+from tcl.codegen.loopir.walk import dims_of_values, loads, walk
 from tcl.codegen.passes.base import map_nest, refuse
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.copies import as_kernel, fixed
@@ -110,7 +110,7 @@ def why_never_skipped(nest: ir.Nest) -> str | None:
 
 def condition_dims(nest: ir.Nest, condition: ir.Value) -> tuple[ir.Dim, ...]:
     """The dimensions that a condition changes along."""
-    named = {name for index in indices(condition) for name, _ in index.terms}
+    named = dims_of_values([condition])
     return tuple(d for d in nest.dims if d.name in named)
 
 
