@@ -20,6 +20,7 @@ from tcl.grammar.ranges.linear import Analysis, Linear
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import OPERATIONS
 from tcl.grammar.tree.terms import term
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -363,20 +364,7 @@ def _expit(x: Array) -> Array:
     return result
 
 
-_OPERATIONS: dict[str, Callable[..., Array]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-    "min": np.minimum,
-    "max": np.maximum,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-}
+_OPERATIONS: dict[str, Callable[..., Array]] = {**OPERATIONS, "/": np.divide, **_UFUNCS}
 
 
 def nudged(x: Array, by: Array, off: Array, seed: Array) -> Array:

@@ -333,11 +333,8 @@ class _Box:
 
     def _interval(self, base: ir.Affine) -> tuple[int, int]:
         """The smallest and the largest value of the first index of the box."""
-        reach = {f.name: f.step * (f.count - 1) for f in self.outer}
-        low = high = base.constant
-        for name, c in base.terms:
-            low, high = low + smallest(0, c * reach[name]), high + largest(0, c * reach[name])
-        return low, high
+        reach = ((f.name, f.step * (f.count - 1) + 1) for f in self.outer)
+        return base.interval({name: ir.Dim(name, 0, points, False) for name, points in reach})
 
     def _width(
         self,
