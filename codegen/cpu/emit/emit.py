@@ -32,6 +32,7 @@ from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
+from tcl.codegen.cpu.llvm.branches import only_if
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
 from tcl.codegen.cpu.llvm.transpose import mixed
@@ -244,16 +245,11 @@ class Statements:
 
     def _where(self, condition: Val, emit: Callable[[], None]) -> None:
         """What is done where a condition holds that is the same in all lanes."""
-        b, condition = self.b, self.b.settled(condition)
+        condition = self.b.settled(condition)
         if condition.text == "true":
             emit()
         elif condition.text != "false":
-            then, after = b.new_label("then"), b.new_label("after")
-            b.branch_if(condition, then, after, whole=True)
-            b.start(then)
-            emit()
-            b.branch(after)
-            b.start(after)
+            only_if(self.b, lambda: condition, emit, "then", whole=True)
 
     def _write(self, store: ir.Store, scope: Scope) -> None:
         ref, value = store.ref, store.value

@@ -33,6 +33,7 @@ from tcl.codegen.cpu.emit.scope import (
     number,
 )
 from tcl.codegen.cpu.emit.sharing import Sharing
+from tcl.codegen.cpu.llvm.branches import only_if
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
@@ -296,7 +297,7 @@ class LoopEmitter:
         for lengths in groups:
             points = PointCount(rest, lengths) if len(lengths) > 1 else lengths[0]
             each = partial(self._iteration, fold, body, scope, tail, points, At(full))
-            self._where(partial(self._among, rest, lengths), "rest", each)
+            only_if(self.b, partial(self._among, rest, lengths), each, "rest")
 
     def _among(self, found: Val, lengths: tuple[int, ...]) -> Val:
         """Whether a length is one of these, which no other one lies between."""
@@ -304,16 +305,6 @@ class LoopEmitter:
         if first == most:
             return b.compare("icmp eq", found, number(first))
         return b.compare("icmp ule", b.binary("sub", found, number(first)), number(most - first))
-
-    def _where(self, condition: Callable[[], Val], hint: str, emit: Callable[[], None]) -> None:
-        """What is done only under a condition."""
-        b = self.b
-        then, after = b.new_label(hint), b.new_label("after")
-        b.branch_if(condition(), then, after)
-        b.start(then)
-        emit()
-        b.branch(after)
-        b.start(after)
 
     def _pieces(
         self,
@@ -342,7 +333,7 @@ class LoopEmitter:
             def is_there(there: Val = there) -> Val:
                 return there
 
-            self._where(is_there, "piece", each)
+            only_if(self.b, is_there, each, "piece")
             begun = b.select(there, b.binary("add nsw", begun, number(piece)), begun)
             piece //= 2
 
@@ -412,7 +403,7 @@ class LoopEmitter:
             assert isinstance(span, int)
             offset = range_.offset + (span - rest)
             last = partial(self._iteration, fold, body, scope, offset, rest, At(None, span - rest))
-            self._where(lambda: found.last, "rest", last)
+            only_if(self.b, lambda: found.last, last, "rest")
 
     def _compacted(
         self, fold: ir.Fold, compacted: ir.Compacted, body: ir.Statement, scope: Scope
@@ -462,7 +453,7 @@ class LoopEmitter:
             if pause.after_last:
                 then()
             else:
-                self._where(lambda: b.compare("icmp slt", end, span), "between", then)
+                only_if(self.b, lambda: b.compare("icmp slt", end, span), then, "between")
 
         count = -(-count // pause.every)
         stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty, start)
@@ -498,7 +489,7 @@ class LoopEmitter:
         repeat(b, number(0), full, fold.step, partial(each, fold.step), span.least < fold.step)
         for points in sorted(span.remainders(fold.step) - {0}):
             there = partial(self._among, rest, (points,))
-            self._where(there, "rest", partial(each, points, full))
+            only_if(self.b, there, partial(each, points, full), "rest")
         begun = b.binary("sub nsw", number(fold.step * fold.count), span.value)
         left = b.binary("sub nsw", begun, b.binary("urem", begun, number(fold.step)))
         start = b.binary("sub nsw", number(fold.step * fold.count), left)
@@ -522,7 +513,7 @@ class LoopEmitter:
         for points in range_.span.choices:
             there = partial(self._among, range_.span.value, (points,))
             known = scope.moved({dim: replace(range_, span=points)}, {})
-            self._where(there, "rest", partial(self.loop, loop, body, known))
+            only_if(self.b, there, partial(self.loop, loop, body, known), "rest")
 
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tcl.codegen.cpu.emit.accesses import AccessEmitter
 from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat, stored_in
 from tcl.codegen.cpu.emit.scope import At, Lengths, PointCount, PointRange, Scope, add, i64, number
+from tcl.codegen.cpu.llvm.branches import only_if
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values, statements, straight, walk
@@ -155,10 +156,4 @@ class Peeled:
         return scope.moved({fold.dim: PointRange(at, span)}, {})
 
     def _unless_zero(self, count: Val, emit: Callable[[], None]) -> None:
-        b = self.b
-        some, after = b.new_label("some"), b.new_label("after")
-        b.branch_if(b.compare("icmp ne", count, number(0)), some, after)
-        b.start(some)
-        emit()
-        b.branch(after)
-        b.start(after)
+        only_if(self.b, lambda: self.b.compare("icmp ne", count, number(0)), emit, "some")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 
 from tcl.codegen.cpu.abi import LINE
 from tcl.codegen.cpu.emit.scope import number
+from tcl.codegen.cpu.llvm.branches import only_if
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.entry import stopped
 from tcl.grammar.sizes.varying import representative
@@ -117,14 +118,12 @@ class Sharing:
             b.leave_if_stopped()
             return
         every = 1 << (SEEN // work).bit_length()
-        look, after = b.new_label("look"), b.new_label("after")
-        b.branch_if(
-            b.compare("icmp eq", b.binary("and", index, number(every - 1)), number(0)), look, after
-        )
-        b.start(look)
-        b.leave_if_stopped()
-        b.branch(after)
-        b.start(after)
+
+        def now() -> Val:
+            rest = b.binary("and", index, number(every - 1))
+            return b.compare("icmp eq", rest, number(0))
+
+        only_if(b, now, b.leave_if_stopped, "look")
 
     def first_only(self, emit: Callable[[], None]) -> None:
         """What only the first thread does."""

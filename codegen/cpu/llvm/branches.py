@@ -30,6 +30,18 @@ def either(
     return b.phi(incoming)
 
 
+def only_if(
+    b: Builder, test: Callable[[], Val], emit: Callable[[], None], hint: str, *, whole: bool = False
+) -> None:
+    """What is done only where a scalar test holds. ``whole``: as of ``branch_if``."""
+    then, after = b.new_label(hint), b.new_label("after")
+    b.branch_if(test(), then, after, whole=whole)
+    b.start(then)
+    emit()
+    b.branch(after)
+    b.start(after)
+
+
 def rarely(b: Builder, test: Val, usual: Val, otherwise: Callable[[], Val]) -> Val:
     """``usual`` where the test fails. What ``otherwise`` gives is computed only if the test holds
     in some lane, and used in those lanes alone, so that no lane's result depends on another."""
