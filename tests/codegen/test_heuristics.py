@@ -1100,14 +1100,6 @@ def test_products_that_share_loops_have_their_panels(device: CpuProfile) -> None
     assert "scratch s0.panel1:" in shown and "scratch s1.panel1:" in shown
 
 
-def test_rows_of_short_numbers_are_converted_once() -> None:
-    text = """float16(T, D) X, float16(D) G, float(T) S) -> (float16(T, D) O) {
-        O(t, d) = float16(float(X(t, d)) * S(t) * float(G(d)))
-    }"""
-    found = chosen(WIDE, text, (512, 768), (768,), (512,))
-    assert found.stage == (-1, -1, 0)
-
-
 def test_what_is_kept_for_a_later_nest_lies_as_lanes_read_it() -> None:
     text = """float(N, C, P) X) -> (S, O) {
         S(n, p) +=! exp(X(n, c, p))

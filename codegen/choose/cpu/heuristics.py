@@ -100,7 +100,6 @@ def heuristic(
             vectorize=vectorize,
             register=register,
             inner_order=shared or _transposed_order(core, lane, sizes),
-            stage=_of_operands(asked, core.nest, _converted_once(core, lane, sizes)),
         )
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
@@ -503,19 +502,6 @@ def _keeps_more_rows(core: Core, row: str, lane: str) -> bool:
 
 def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
     return () if order == tuple(sorted(order)) else order
-
-
-def _converted_once(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Stage operands that every row reads and converts, as a row of 16-bit factors."""
-    levels = tuple(
-        0
-        if load.type.compute != load.type
-        and access.strides.get(lane or "") == access.itemsize
-        and core.worth_staging(access, lane, sizes, converted=True)
-        else -1
-        for load, access in zip(operands(core.nest.point), core.reads, strict=True)
-    )
-    return levels if any(level >= 0 for level in levels) else ()
 
 
 def _calls_for_one(core: Core, load: ir.Load, access: OperandAccess) -> bool:
