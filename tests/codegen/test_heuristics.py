@@ -724,6 +724,15 @@ def test_updates_one_by_one_run_at_the_full_clock(name: str, bin_: str, lanes: i
     assert max(widths) == lanes
 
 
+@pytest.mark.parametrize(("classes", "vectors"), [(3, 2), (6, 2), (9, 1)])
+def test_rows_of_few_results_are_transposed_two_vectors_at_a_time(
+    classes: int, vectors: int
+) -> None:
+    """As many as registers hold beside the sums, before and after that."""
+    found = chosen(CASCADE_LAKE, TRANSPOSED, (4000, 64), (classes, 64))
+    assert found.vectorize == (0, 16) and found.register == (vectors, classes, 4)
+
+
 @pytest.mark.parametrize(("apart", "steps"), [(1, 8), (2, 8), (30, 0)])
 def test_steps_that_share_what_they_read_with_other_rows_are_written_out(
     apart: int, steps: int
