@@ -146,15 +146,15 @@ def test_one_column_has_a_panel_for_each_matrix_of_a_batch() -> None:
     assert not chosen(CASCADE_LAKE, text, (1, 200, 200), (1, 200, 48)).tile
 
 
-def test_pieces_of_rows_from_memory_are_copied_some_pages_at_a_time() -> None:
+def test_pieces_of_rows_from_far_are_copied_some_pages_at_a_time() -> None:
     """For all panels that have the next pieces, one after the other: partial results wait."""
     text = """float(S, T, P, R) X, float(T, Q, S) W) -> (O) {
         O(p, q, r) +=! X(s, t, p, r) * W(t, q, s) }"""
     found = chosen(CASCADE_LAKE, text, (40, 40, 60, 50), (40, 24, 40))
     assert (found.tile, found.order) == ((1, 0, 0, 1, 0), (3, 0, 2, 4, 1))
     assert found.stage == (2, -1)
-    kept = chosen(CASCADE_LAKE, text, (40, 40, 20, 50), (40, 24, 40))
-    assert (kept.tile, kept.stage) == ((1, 0, 0, 0, 0), (1, -1)), "the last cache has it"
+    near = chosen(CASCADE_LAKE, text, (16, 20, 30, 40), (20, 24, 16))
+    assert (near.tile or (0, 0, 0, 0))[3] == 0, "the second cache has most of it"
     many = chosen(CASCADE_LAKE, text, (40, 40, 60, 50), (40, 120, 40))
     assert many.tile and not many.tile[3], "results would come and go"
 
