@@ -733,6 +733,12 @@ def test_rows_of_few_results_are_transposed_two_vectors_at_a_time(
     assert found.vectorize == (0, 16) and found.register == (vectors, classes, 4)
 
 
+def test_few_rows_of_short_numbers_are_transposed_one_vector_at_a_time() -> None:
+    text = """float(M, D) Q, float16(T, D) K) -> (S) {
+        S(m, t) +=! Q(m, d) * float(K(t, d)) }"""
+    assert chosen(CASCADE_LAKE, text, (3, 64), (600, 64)).register == (3, 1, 8)
+
+
 @pytest.mark.parametrize(("apart", "steps"), [(1, 8), (2, 8), (30, 0)])
 def test_steps_that_share_what_they_read_with_other_rows_are_written_out(
     apart: int, steps: int

@@ -39,6 +39,10 @@ TRANSPOSED_STEPS = (8, 4)
 """Neighbours in memory that steps of a reduction read in one piece, where lanes lie apart. On Zen 4
 sums of products with a transposed matrix take .57 of the time of single elements. The most of them
 only for tiles of up to 32 points."""
+_WHOLE_WORD = 4
+"""Bytes."""
+_FEW_ROWS = 4
+"""Rows of one vector that have the most of these steps."""
 NO_WINDOW: Mapping[str, int] = MappingProxyType({})
 
 
@@ -141,11 +145,15 @@ def _transposes_beside(
     vector, or of two if registers hold all that is sorted and the second cache all that is read.
     On a Cascade Lake, three to six results of rows of 9 to 285 numbers take .74 to 1.02 of the time
     with two; past that cache 1.05 to 1.12, and with ten results as long as with a panel, or
-    longer."""
+    longer. Of bytes and shorts, one vector has twice as many steps in a piece if there are few
+    rows: scores of three or four queries with such keys take 1.07 to 1.16 times as long with two.
+    """
     count = access.count(sizes)
     held = math.prod(sizes.values()) * core.fused.registers + 2 * count * tile.unrolled
     fits = held + SPARE_REGISTERS <= core.device.vector_registers
-    return count == 1 or (count == 2 and fits and access.whole <= core.device.l2_bytes)
+    long = access.itemsize < _WHOLE_WORD and math.prod(sizes.values()) <= 2 * _FEW_ROWS
+    near = access.whole <= core.device.l2_bytes
+    return count == 1 or (count == 2 and fits and near and not long)
 
 
 def read_share(
