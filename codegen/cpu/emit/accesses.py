@@ -7,7 +7,7 @@ from dataclasses import field
 
 from tcl.codegen.cpu.emit.across import Across, Pointers, TransposedBlock
 from tcl.codegen.cpu.emit.addresses import Address, Addresses, Wrapped
-from tcl.codegen.cpu.emit.lane_loads import load_each, loads_each
+from tcl.codegen.cpu.emit.lane_loads import GATHERED, load_each, loads_each, places_apart
 from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
@@ -516,9 +516,11 @@ class AccessEmitter:
                 if active == lanes
                 else b.select(mask, found, Val("zeroinitializer", type_, lanes))
             )
-        if at.own is not None and lanes > 1 and loads_each(b, at.own, layout):
-            first = at.offset
-            return load_each(b, self.pointers, tensor, first, at.own, layout, mask, active)
+        own = at.own
+        if own is None and layout.itemsize < GATHERED and not at.apart(layout.itemsize):
+            own = places_apart(at.step, lanes, layout)
+        if own is not None and lanes > 1 and loads_each(b, own, layout):
+            return load_each(b, self.pointers, tensor, at.offset, own, layout, mask, active)
         pointer = self.pointers.at(tensor, at.offset)
         if at.own is not None:
             pointer = self.pointers.moved(pointer, at.own)

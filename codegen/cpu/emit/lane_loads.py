@@ -9,6 +9,9 @@ from tcl.codegen.devices.features import gathers_slowly
 from tcl.codegen.loopir import ir
 from tcl.grammar.sizes.varying import Size
 
+GATHERED = 4
+"""Bytes of the smallest elements that processors of x86-64 gather. Of others LLVM loads each behind
+a branch."""
 _BITS = 32
 """Of the places of lanes in tensors below 2 GB."""
 
@@ -17,7 +20,17 @@ def loads_each(b: Builder, own: Val | None, layout: ir.Layout) -> bool:
     """Whether ``load_each`` takes less time than a gather of the processor: lanes of places with 32
     bits, in a tensor that is known to have an element."""
     known = not any(isinstance(x, Size) for x in (*layout.extents, *layout.strides))
-    return known and own is not None and own.type == f"i{_BITS}" and gathers_slowly(b.features)
+    slow = gathers_slowly(b.features) or ("sse2" in b.features and layout.itemsize < GATHERED)
+    return known and own is not None and own.type == f"i{_BITS}" and slow
+
+
+def places_apart(step: object, lanes: int, layout: ir.Layout) -> Val | None:
+    """Places of lanes that lie so many bytes apart; None where that or a tensor's size is known
+    only when a kernel runs, or 32 bits are too few."""
+    if type(step) is not int or isinstance(layout.bytes, Size) or layout.bytes >> (_BITS - 1):
+        return None
+    text = ", ".join(f"i{_BITS} {k * step}" for k in range(lanes))
+    return Val(f"<{text}>", f"i{_BITS}", lanes)
 
 
 def load_each(

@@ -87,6 +87,23 @@ def test_lanes_that_a_condition_switches_off(type_: str, apart: int, on: str) ->
             check_cpu(sized, [fenced_copy(a, after), chosen], options, device)
 
 
+@pytest.mark.parametrize("device", ["Haswell", "Cascade Lake", "Sapphire Rapids"])
+@pytest.mark.parametrize("type_", ["uint8", "int16", "float16"])
+def test_narrow_numbers_far_apart_are_not_branched_to(type_: str, device: str) -> None:
+    """No processor gathers these. Lanes that a condition switches off read some element."""
+    text = f"""def f({type_}(H, W) A) -> (O) {{
+        O(y, x) = (9 * x >= 3 && 9 * x < W + 3 && y > 0) ? float(A(y - 1, 9 * x - 3)) : -5
+            where y in 0:H, x in 0:14 }}"""
+    a = np.arange(3 * 100).reshape(3, 100).astype(TYPES[type_])
+    sized, found = sized_of(text, a), known_cpus.find(device)
+    assert found is not None
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 16)),))
+    assert "masked.gather" not in emit_program(schedule(sized, options, found), found).text
+    if found.present <= host_cpu().present:
+        for after in (False, True):
+            check_cpu(sized, [fenced_copy(a, after)], options, found)
+
+
 @pytest.mark.parametrize("length", [13, 64])
 @pytest.mark.parametrize("device", ["Haswell", "Zen 4"])
 def test_lanes_are_taken_out_of_vectors(device: str, length: int) -> None:
