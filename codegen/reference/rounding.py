@@ -62,6 +62,8 @@ _OTHERS = 0.95
 """The part about which rounding does not decide, at least."""
 _SPREAD = 2.0
 """Times what it changes by that an element may be off about which rounding decides."""
+_FAR = ERRORS / _SPREAD
+"""Times an output's error that an element changes by which may be off by more than all may."""
 _MOVED = 2.0
 """Times its own error that a tensor is moved by when it is read, times what ``nudged`` draws: 4 in
 the mean."""
@@ -224,8 +226,8 @@ def roundings(
 
     ``initial``: outputs with the values that they have before; ``rounded``: what the reference
     computes, all elements of it, if that is known. Of a def that is too large to be
-    computed whole, a sample counts. Computes the reference up to fourteen times, and a def with
-    float64 twice more.
+    computed whole, a sample counts. Computes the reference up to fourteen times, or 26 if elements
+    of very different sizes are found by runs of their own, and a def with float64 twice more.
     """
     types = {t.type for t in sized.checked.tensors.values()} & {FLOAT32, FLOAT64}
     count = len(sized.checked.outputs)
@@ -322,8 +324,9 @@ class _Runs:
         """Of each output, by how much its elements change if everything is moved that is rounded.
         ``errors``: of the outputs."""
         spreads, places = self._spreads([_MOVED * error for error in errors])
-        own = spreads
-        if any(map(_too_many, errors, spreads)):
+        own, most = spreads, 1 - _OTHERS
+        far = (s > _FAR * error for error, s in zip(errors, spreads, strict=True))
+        if any(each.size and np.mean(each) > most for each in far):
             own, _ = self._spreads([0.0] * len(errors))
         found = []
         for k, (spread, at) in enumerate(zip(spreads, places, strict=True)):
@@ -402,12 +405,7 @@ def _far(error: float, spread: _Array) -> _Positions:
     if not spread.size:
         return np.empty(0, np.int64)
     usual = np.quantile(spread, _OTHERS, method="higher")
-    return np.flatnonzero(spread > max(usual, ERRORS / _SPREAD * error))
-
-
-def _too_many(error: float, spread: _Array) -> bool:
-    """Whether more elements change so much than are taken for those that rounding decides about."""
-    return bool(np.mean(spread > ERRORS / _SPREAD * error) > 1 - _OTHERS) if spread.size else False
+    return np.flatnonzero(spread > max(usual, _FAR * error))
 
 
 def _decided_integers(differing: int, spread: _Array, places: _Positions | None) -> Rounding:

@@ -16,7 +16,7 @@ from tcl.grammar.ranges.cut import range_warnings
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
-from tcl.grammar.sizes.varying import Size, Undecided
+from tcl.grammar.sizes.varying import Size, Undecided, calculator, formula
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
@@ -92,25 +92,27 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
 
 def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
     """The dimensions of each output in the sizes of the inputs, such as ``N - 2``. Empty if they
-    are not the same formulas in several trials, each of which has other sizes above others."""
-    found: list[dict[str, tuple[int | str, ...]]] = []
-    for trial in range(_TRIALS):
+    follow from which size is larger, so that no formula holds for all sizes that are tried."""
+    shapes: dict[str, tuple[int, ...]] | None = None
+    for trial in range(_TRIALS):  # sizes of which it is known which is larger
         order = random.Random(trial).sample(checked.sizes, len(checked.sizes))
-        ranges = (
-            SizeClass(1, n, 3 * n // 2) for n in (64 + 8 * trial << k for k in range(len(order)))
-        )
-        symbols = {name: each.symbol(name) for name, each in zip(order, ranges, strict=True)}
+        symbols = {s: SizeClass(1, 64 << k, 96 << k).symbol(s) for k, s in enumerate(order)}
         with contextlib.suppress(TclError, Undecided):
-            shapes = size_finding(checked, symbols).shapes
-            dims = (
-                (t.name, [str(d) if isinstance(d, Size) else d for d in shapes[t.name]])
-                for t in checked.outputs
-            )
-            found.append({name: tuple(each) for name, each in dims})
-        if len(found) == _ENOUGH or not checked.sizes:
+            found = size_finding(checked, symbols).shapes
+            shapes = {t.name: found[t.name] for t in checked.outputs}
             break
-    alike = all(each == found[0] for each in found)
-    return found[0] if alike and len(found) > min(1, len(checked.sizes)) else {}
+    if shapes is None:
+        return {}
+    values = calculator({name: tuple(map(formula, shape)) for name, shape in shapes.items()})
+    for sizes in _trials(checked.sizes, _largest_number(checked)):
+        with contextlib.suppress(TclError):
+            found, expected = size_finding(checked, sizes).shapes, values(sizes)
+            if any(found[name] != shape for name, shape in expected.items()):
+                return {}
+    return {
+        name: tuple(str(d) if isinstance(d, Size) else d for d in shape)
+        for name, shape in shapes.items()
+    }
 
 
 def _trials(symbols: Sequence[str], number: int) -> Iterator[dict[str, int]]:
@@ -135,7 +137,7 @@ def _largest_number(checked: c.CheckedDef) -> int:
         exprs += (e for r in statement.ranges for e in (r.start, r.stop))
     named = (n for e in exprs for n in walk(e))
     numbers = [*extents, *(n.value for n in named if isinstance(n, c.Const))]
-    return max((n for n in numbers if type(n) is int and n < _MOST), default=0)
+    return max((n for n in numbers if type(n) is int and 0 <= n < _MOST), default=0)
 
 
 _MOST = 100_000

@@ -463,6 +463,10 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
         ("O(i) = i < N ? X(i) : W(i - N) where i in 0:N + K", "N + K"),
         ("O(i) = X(i) * W(i)", None),  # the smaller one
         ("O(i) = X(i) where i in 0:40", "40"),
+        ("O(i) = t(i) ? X(i) : -2000000", "N"),
+        ("O(i) = X(i) where i in 0:min(N, 40)", None),
+        ("O(i) = X(i) where i in 0:min(N, 5000)", None),
+        ("O(i) = X(i) where i in 0:max(N - 12, 1)", None),
     ],
 )
 def test_dimensions_in_sizes(body: str, dims: str | None) -> None:
