@@ -73,7 +73,7 @@ def test_the_error_of_a_sum_passes_through_a_saturating_function(
     assert mismatch("T", other, expected[1], depth, Rounding(error)) is None
     wrong = mismatch("T", expected[1] + np.float32(20 * error), expected[1], depth, Rounding(error))
     assert wrong is not None
-    assert "(400 of 400 elements differ)" in wrong
+    assert "(400 of 400 elements differ; " in wrong
 
 
 def test_an_error_is_that_of_float32_against_float64(inputs: tuple[Array, Array]) -> None:

@@ -198,8 +198,22 @@ class Expected:
         at = f" at ({', '.join(map(str, where))})" if where else ""
         return (
             f"output {self.name} differs from {self.than}{at}: {actual[where]} instead of "
-            f"{self.values[first]} ({wrong} of {right.size} elements differ)"
+            f"{self.values[first]} ({wrong} of {right.size} elements differ"
+            f"{self._more_than(first, least)})"
         )
+
+    def _more_than(self, element: int, least: float) -> str:
+        """What may be said of how far a float may differ."""
+        if not self.relative:
+            return ""
+        allowed = float(self._allowed(np.asarray(self.values[element], np.float64), least))
+        return f"; rounding explains {allowed:.2g} there" if math.isfinite(allowed) else ""
+
+    def _allowed(self, expected: Array, least: float) -> Array:
+        """How far each element may be off."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            allowed = np.maximum(np.abs(expected), self.scale)
+            return np.maximum(allowed * self.relative, least)
 
     def _good(self, actual: Array, expected: Array, least: float) -> npt.NDArray[np.bool_]:
         """Of each element of a block, whether it is right. ``least``: a difference of floats that
@@ -207,11 +221,8 @@ class Expected:
         if not self.relative:
             return np.asarray(actual == expected)
         ours, right = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        allowed = self._allowed(right, least)
         with np.errstate(over="ignore", invalid="ignore"):
-            allowed = np.abs(right)
-            np.maximum(allowed, self.scale, out=allowed)
-            allowed *= self.relative
-            np.maximum(allowed, least, out=allowed)
             near: npt.NDArray[np.bool_] = np.abs(ours - right) <= allowed
         finite = np.isfinite(right)
         if near.all() and finite.all():
