@@ -301,7 +301,8 @@ def test_large_integers_are_compared_exactly() -> None:
 def test_outputs_of_rank_0_and_empty_ones() -> None:
     assert mismatch("O", np.float32(1.0) * np.ones(()), np.ones(()), 1) is None
     assert mismatch("O", np.zeros(()), np.ones(()), 1) == (
-        "output O differs from the reference: 0.0 instead of 1.0 (1 of 1 elements differ; rounding explains 1.8e-15 there)"
+        "output O differs from the reference: 0.0 instead of 1.0 (1 of 1 elements differ; "
+        "rounding explains 1.8e-15 there)"
     )
     assert mismatch("O", np.ones((0, 3)), np.ones((0, 3)), 1) is None
 
