@@ -33,6 +33,7 @@ from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
+(ZEN3,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 3")
 (CASCADE_LAKE,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Cascade Lake")
 DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
 
@@ -1299,6 +1300,41 @@ def test_points_that_decide_what_is_computed_are_written_out(where: str) -> None
     assert chosen(ZEN4, text, (9, 999)).register == (9, 0)
     long = text.replace("9", "99")
     assert (chosen(ZEN4, long, (99, 999)).register or (0,))[0] < 99, "that would be too much code"
+
+
+@pytest.mark.parametrize(("device", "rows"), [(ZEN3, 5), (CASCADE_LAKE, 6)])
+def test_accumulators_of_two_products_hide_their_latency(device: CpuProfile, rows: int) -> None:
+    """A step takes two multiply-adds, one after the other, and registers for one of them. Panels
+    keep the second sum in loops of its own, which the tile is for."""
+    text = """float(N, K, 2) A, float(K, N, 2) B) -> (Re, Im) {
+        Re(i, j) +=! A(i, k, 0) * B(k, j, 0) - A(i, k, 1) * B(k, j, 1)
+        Im(i, j) +=! A(i, k, 0) * B(k, j, 1) + A(i, k, 1) * B(k, j, 0) }"""
+    program = lower(sized(text, (100, 100, 2), (100, 100, 2)))
+    found = plan_cpu(program, MappingOptions("mlp"), device).options["s0"]
+    assert (found.stage or ())[1] == (found.stage or ())[3] == 1
+    assert math.prod(filter(None, (found.register or ())[:2])) >= 2 * rows
+    core = Core.read(program, program.nests[0], device)
+    assert core.latency == 2 * Core.read(*_product(), device).latency
+
+
+def test_sums_beside_each_other_leave_registers_for_what_each_reads() -> None:
+    """Two sums of five points fill ten registers of 16, as the cosine and the sine take more."""
+    text = """double(T) X, double(S, K) Cos, double(S, K) Sin) -> (Re, Im) {
+        Re(s, t) +=! X(t + k) * Cos(s, k)
+        Im(s, t) +=! X(t + k) * Sin(s, k) }"""
+    program = lower(sized(text, (1500,), (20, 81), (20, 81)))
+    found = plan_cpu(program, MappingOptions("mlp"), ZEN3).options["s0"]
+    assert math.prod(filter(None, (found.register or ())[:2])) <= 5
+    same = lower(
+        sized(text.replace("Sin(s, k) }", "Cos(s, k) * X(t + k) }"), (1500,), (20, 81), (20, 81))
+    )
+    found = plan_cpu(same, MappingOptions("mlp"), ZEN3).options["s0"]
+    assert math.prod(filter(None, (found.register or ())[:2])) > 5
+
+
+def _product() -> tuple[ir.Program, ir.Nest]:
+    program = lower(sized(MATMUL, (100, 100), (100, 100)))
+    return program, program.nests[0]
 
 
 def test_what_is_decided_is_priced_once() -> None:

@@ -47,8 +47,8 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
-from tcl.codegen.loopir.terms import guard
-from tcl.codegen.loopir.walk import operands, values_of, walk
+from tcl.codegen.loopir.terms import guard, terms
+from tcl.codegen.loopir.walk import loads, operands, values_of, walk
 from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, mostly_held, reached_share
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
 from tcl.common.dataclass import dataclass
@@ -157,6 +157,8 @@ class Core:
     """Whether the nest keeps the smallest or largest of floats."""
     latency: float = field(init=False, repr=False, compare=False)
     """Cycles of a step at least, as it waits for the accumulators of the one before."""
+    added: tuple[frozenset[int], ...] = field(init=False, repr=False, compare=False)
+    """Operands of each value that is accumulated, one after the other; of fused sums, of all."""
     each: float = field(init=False, repr=False, compare=False)
     """Cycles of all arithmetic of one point, or one vector of points."""
     alone: float = field(init=False, repr=False, compare=False)
@@ -174,6 +176,12 @@ class Core:
         reduced = tuple(d for d in dims if d.reduction and d.extent > 1)
         extreme = point.op in ("min", "max") and point.type.is_float
         waited = EXTREME_LATENCY_CYCLES if extreme else ACCUMULATOR_LATENCY_CYCLES
+        chain = terms(point.op, point.value)
+        added: tuple[frozenset[int], ...] = (frozenset(range(len(self.reads))),)
+        if len(chain) > 1 and not point.lets and not self.fused.points:
+            places = {load.ref: k for k, load in enumerate(operands(point))}
+            added = tuple(frozenset(places[x.ref] for x in loads(term)) for term in chain)
+        waited *= max(len(chain), *(len(terms(p.op, p.value)) for p in self.fused.points), 1)
         results = {d.name: d.extent for d in dims if not d.reduction and d.extent != 1}
         each = beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values()))
         fused = self.fused.points
@@ -190,6 +198,7 @@ class Core:
             "innermost": reduced[-1] if reduced else None,
             "extreme": extreme,
             "latency": waited if self.nest.reduces else 0.0,
+            "added": added,
             "each": each,
             "alone": min(each, most),
             "deciding": deciding_sizes(self.nest, fused),

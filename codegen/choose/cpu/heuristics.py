@@ -95,6 +95,9 @@ def heuristic(
             register=register,
             inner_order=shared or _transposed_order(core, lane, sizes),
         )
+    if fused.points and any(core.staged(access, lane, sizes) for access in core.reads):
+        # What has panels of its own shares no pass.
+        return heuristic(program, asked, device, PerResult(calls=fused.calls), planned)
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
     if not (copied or _parts_of_columns(core, lane, sizes, tile)):

@@ -237,8 +237,11 @@ def window_of_steps(
 
 
 def live_registers(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:
-    """Registers in use: accumulators, and what is held of the operands."""
-    return math.prod(sizes.values()) + sum(_held(core, lane, sizes))
+    """Registers in use: accumulators, and what is held of the operands of a value that they add
+    up."""
+    held = _held(core, lane, sizes)
+    most = max(sum([held[k] for k in added]) for added in core.added)
+    return math.prod(sizes.values()) + most
 
 
 def _held(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[int]:
