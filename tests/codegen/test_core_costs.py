@@ -25,6 +25,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
 from tcl.codegen.choose.cpu.variants import shares_of_divided
 from tcl.codegen.devices import known_cpus
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.lower import lower
@@ -204,3 +205,49 @@ def test_a_division_by_one_of_two_numbers_is_a_call_unless_it_is_known_which() -
     nest = lower(sized(text, (100,))).nests[0]
     assert sum(arithmetic_cycles(nest).values()) > CALL_CYCLES
     assert sum(decided_cycles(nest, {"s0.k": 16}).values()) == OPERATION_CYCLES
+
+
+def divided(device: CpuProfile, text: str, *shapes: tuple[int, ...]) -> Core:
+    program = lower(sized(text, *shapes))
+    return Core.read(program, program.nests[0], device)
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "quotient", "root"),
+    [
+        ("Cascade Lake", "float", 10.0, 12.0),
+        ("Cascade Lake", "double", 16.0, 24.0),
+        ("Skylake", "double", 8.0, 12.0),
+        ("Haswell", "float", 14.0, 14.0),
+        ("Zen 3", "float", 3.3, 5.0),
+        ("Zen 4", "double", 9.0, 17.6),
+        ("Neoverse V1", "double", 3.5, 3.5),
+    ],
+)
+def test_divisions_take_as_long_as_the_processor_says(
+    title: str, kind: str, quotient: float, root: float
+) -> None:
+    device = known_cpus.find(title)
+    assert device is not None
+    text = f"{kind}(N) A, {kind}(N) B) -> (O) {{ O(n) = sqrt(A(n)) / B(n) }}"
+    found = divided(device, text, (99,), (99,)).divisions
+    assert sorted(d.cycles for d in found) == pytest.approx(sorted([quotient, root]))
+
+
+def test_a_division_runs_beside_other_arithmetic() -> None:
+    """Of lanes by the same number it is other arithmetic; of one for all lanes, one is divided."""
+    text = "float(N, D) A, float(N) B, float(D) C) -> (O) { O(n, d) = A(n, d) / %s }"
+    rows, columns, once = (
+        divided(CASCADE_LAKE, text % by, (30, 99), (30,), (99,))
+        for by in ("B(n)", "C(d)", "(B(n) / 3.0)")
+    )
+    along = [along_lanes(core, "s0.d") for core in (rows, columns)]
+    assert [sum(c for _, c in each.divided) for each in along] == [0.0, 10.0]
+    assert sum(c for _, c in along[0].work) > sum(c for _, c in along[1].work)
+    assert [c for _, c in along_lanes(once, "s0.d").divided] == [3.0]
+    assert nest_cycles(rows, "s0.d", {}) < nest_cycles(columns, "s0.d", {})
+
+
+def test_square_roots_are_no_calls() -> None:
+    text = "float(N) A) -> (O) { O(n) = %s(A(n)) }"
+    assert [divided(ZEN4, text % name, (99,)).called for name in ("sqrt", "exp")] == [False, True]

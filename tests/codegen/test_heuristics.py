@@ -781,7 +781,7 @@ def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: Cpu
     assert pooled(device, 3, "I", "max").vectorize == (3, lanes)
 
 
-@pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 3), (3, 3)])
+@pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 2), (3, 3)])
 def test_steps_between_two_lanes_are_written_out_together(apart: int, written_out: int) -> None:
     found = pooled(WIDE, apart, "9 / I", "+")
     assert found.vectorize is not None and found.vectorize[0] == 3
@@ -1007,7 +1007,7 @@ def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
 
 
 def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
-    scaled = "(A(m, n) - X(m)) * rsqrt(Y(m) + 0.1) * B(n) + D(n)"
+    scaled = "(A(m, n) - X(m)) * exp(Y(m)) * B(n) + D(n)"
     text = "float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D) -> (C) "
     text += f"{{ C(m, n) = {scaled} }}"
     shapes = ([(64, n), (64,), (64,), (n,), (n,)] for n in (4096, 768))
@@ -1269,7 +1269,7 @@ def test_an_instruction_that_is_kept_takes_as_long_as_to_read_it() -> None:
 
 def test_sixteen_rows_share_a_division() -> None:
     """As they share a call: here what calls is kept by the nest before."""
-    text = """float(B, H, S, D) Q, float(B, H, S, D) K, float(B, H, S, D) V)
+    text = """double(B, H, S, D) Q, double(B, H, S, D) K, double(B, H, S, D) V)
             -> (R, Most, Total, O) {
         R(b, h, i, j) +=! Q(b, h, i, d) * K(b, h, j, d)
         Most(b, h, i) max=! R(b, h, i, j)

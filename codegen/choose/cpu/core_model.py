@@ -29,17 +29,22 @@ from tcl.codegen.choose.cpu.access_costs import (
 )
 from tcl.codegen.choose.cpu.costs import (
     ACCUMULATOR_LATENCY_CYCLES,
+    DIVIDED_SHARE,
+    DIVISION_CYCLES,
     EXTREME_LATENCY_CYCLES,
     OPERATION_CYCLES,
 )
 from tcl.codegen.choose.cpu.lanes import WIDEST, lanes_of
 from tcl.codegen.choose.cpu.operation_costs import (
+    Division,
     addition_cycles,
     arithmetic_cycles,
     beside_each_other,
     calls_functions,
     conversion_cycles,
     deciding_sizes,
+    divisions,
+    issued_cycles,
     wide_cycles,
 )
 from tcl.codegen.choose.cpu.variants import DotProducts, shares_of_divided
@@ -98,12 +103,14 @@ class Core:
     target: OperandAccess
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
-    they depend on: points that differ in others share them."""
+    they depend on: points that differ in others share them. Without ``divisions``."""
     additions: Mapping[frozenset[str], float]
     """The part of it that runs beside the rest (``CpuProfile.adds_beside``). Of reductions alone:
     elsewhere most sums are of products, and one instruction with these."""
     masked: bool
     """Whether one plain instruction writes some lanes of a vector."""
+    divisions: tuple[Division, ...] = ()
+    """What the unit that divides does beside it."""
     fused: PerResult = ALONE
     """Each result, with what is fused with the nest."""
     products: DotProducts | None = None
@@ -162,8 +169,8 @@ class Core:
     each: float = field(init=False, repr=False, compare=False)
     """Cycles of all arithmetic of one point, or one vector of points."""
     alone: float = field(init=False, repr=False, compare=False)
-    """Those of the sum of it that takes most: what is fused is computed one after the other, in the
-    same registers."""
+    """Those of the sum of it that takes most, on any processor: what is fused is computed one after
+    the other, in the same registers."""
     deciding: Mapping[str, int] = field(init=False, repr=False, compare=False)
     """The extents of the few dimensions that decide conditions."""
     called: bool = field(init=False, repr=False, compare=False)
@@ -184,9 +191,11 @@ class Core:
         waited *= max(len(chain), *(len(terms(p.op, p.value)) for p in self.fused.points), 1)
         results = {d.name: d.extent for d in dims if not d.reduction and d.extent != 1}
         each = beside_each_other(sum(self.arithmetic.values()), sum(self.additions.values()))
+        divided = sum(d.cycles for d in self.divisions)
+        lives = each + len(self.divisions) * DIVISION_CYCLES
         fused = self.fused.points
         sums = [replace(self.nest, point=p) for p in (point, *fused)] if fused else []
-        most = max((sum(arithmetic_cycles(nest).values()) for nest in sums), default=each)
+        most = max((sum(arithmetic_cycles(nest).values()) for nest in sums), default=lives)
         derived = {
             "dims": {d.name: d for d in dims},
             "reduced": reduced,
@@ -199,8 +208,8 @@ class Core:
             "extreme": extreme,
             "latency": waited if self.nest.reduces else 0.0,
             "added": added,
-            "each": each,
-            "alone": min(each, most),
+            "each": each + divided - (1.0 - DIVIDED_SHARE) * min(each, divided),
+            "alone": min(lives, most),
             "deciding": deciding_sizes(self.nest, fused),
             "called": any(map(calls_functions, (point, *fused))),
             "known": {},
@@ -221,7 +230,8 @@ class Core:
             bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
             named = {name for index, _ in asked for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, asked, {})
-        arithmetic = arithmetic_cycles(nest, fused=fused.points)
+        arithmetic = issued_cycles(nest, fused.points)
+        lanes = lanes_of(nest.point, device)
         loads: dict[ir.TensorRef, ir.Load] = {}
         for load in itertools.chain.from_iterable(map(operands, (nest.point, *fused.points))):
             loads.setdefault(load.ref, load)
@@ -233,12 +243,13 @@ class Core:
         return Core(
             nest,
             device,
-            lanes_of(nest.point, device),
+            lanes,
             tuple(access_of(program, nest, load, device) for load in loads.values()),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             {dims: c - converted.get(dims, 0.0) for dims, c in arithmetic.items()},
             addition_cycles(nest, fused.points) if device.adds_beside and nest.reduces else {},
             masked,
+            divisions(nest, device, lanes, fused.points),
             fused,
             cut=_cut_short(program, nest.name),
             bounds=bounds,

@@ -2,10 +2,17 @@
 said, and of the analytic model that features of candidates come from.
 
 Two arithmetic instructions and two loads per cycle, as processors of the last ten years have them,
-or half as many of vectors that a core works on in halves (``CpuProfile.halves_vectors``). No other
-profile tells these numbers: they are rough, as they have to put ways of working in the right order
-rather than to tell times.
+or half as many of vectors that a core works on in halves (``CpuProfile.halves_vectors``). Families
+of processors differ in how they divide. Other numbers are the same for all: they are rough, as they
+have to put ways of working in the right order rather than to tell times.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tcl.codegen.devices.cpu import CpuProfile
 
 OPERATION_CYCLES = 0.5
 """An arithmetic instruction on vectors, if nothing waits for its result."""
@@ -25,7 +32,46 @@ APART_SHARE = 0.35
 """The part of it besides, where lanes are put together from elements that lie apart: on Zen 4, sums
 of ``exp`` with the lanes across rows of 61 elements take 1.22 times as long as along them."""
 DIVISION_CYCLES = 4.0
-"""A division of floats, of one or of a vector of them: the unit is not pipelined."""
+"""A division of floats where the processor is not asked, as by features of learned models."""
+
+
+class Divider(NamedTuple):
+    """The unit that divides floats and takes square roots, one vector after the other, while others
+    work: cycles from one vector to the next, of 128 bits or a single number, and of 256."""
+
+    quotient: Mapping[int, tuple[float, float]]
+    """Of a division, by the bytes of an element ..."""
+    root: Mapping[int, tuple[float, float]]
+    """... and of a square root."""
+
+
+_AMD = Divider({4: (3.2, 3.3), 8: (4.5, 4.5)}, {4: (5.0, 5.0), 8: (8.8, 8.8)})
+"""Measured on Zen 3; LLVM's model of Zen 4 has 3, 5, 5 and 9, and twice as many of 512 bits."""
+_INTEL = Divider({4: (3.0, 5.0), 8: (4.0, 8.0)}, {4: (3.0, 6.0), 8: (6.0, 12.0)})
+"""From Skylake on, by uops.info and LLVM's models; twice that for 512 bits ..."""
+_HASWELL = Divider({4: (7.0, 14.0), 8: (14.0, 28.0)}, {4: (7.0, 14.0), 8: (14.0, 28.0)})
+"""... and before."""
+_NEOVERSE = Divider({4: (3.5, 7.0), 8: (3.5, 7.0)}, {4: (3.5, 7.0), 8: (3.5, 7.0)})
+"""LLVM's model of Neoverse V1, from Arm's software optimization guide: 7 cycles on two units."""
+
+
+def divider(device: CpuProfile) -> Divider:
+    """That of a processor's family, by features that its members alone have."""
+    if device.architecture != "x86_64":
+        return _NEOVERSE
+    if device.has("sse4a"):
+        return _AMD
+    return _INTEL if {"adx", "avx512f"} & device.present else _HASWELL
+
+
+DIVIDED_SHARE = 0.5
+"""The part of the shorter of both that does not run beside the longer, of what that unit does and
+of other arithmetic: what waits for a quotient fills the queue of a core, which sees few points
+ahead then. On Zen 3 light of six lamps, with a root and two quotients one after the other, takes
+20 cycles per vector beside 13 of other arithmetic; where nothing waits, all of it runs beside."""
+RECIPROCAL_CYCLES = 3.5
+"""A division of all lanes by the same number goes by way of its reciprocal: a product, two that are
+fused with sums, and a choice by the size of the quotient (``cpu/llvm/division.py``)."""
 LONG_REMAINDER_CYCLES = 40.0
 """A quotient or remainder by a number in lanes of 64 bits, as places are: two vectors, which become
 floats and integers again, and are asked whether that is exact. Of 16 places that data move around a

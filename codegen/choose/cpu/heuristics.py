@@ -504,7 +504,7 @@ def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
 def _calls_for_one(core: Core, load: ir.Load, access: OperandAccess) -> bool:
     """Whether the nest calls functions of an operand that all lanes share, for one element at a
     time: for a panel, they are called for vectors."""
-    called = core.called and long_calls(made_of(core.nest.point, load))
+    called = long_calls(made_of(core.nest.point, load))
     return bool(called) and core.lanes <= access.elements <= LARGEST
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.footprints import cached_bytes
-from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles
+from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles, whole_cycles
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -53,6 +53,8 @@ class AlongLanes:
     added: tuple[tuple[frozenset[str], float], ...]
     """The part of it that runs beside the rest: what is one for all lanes is brought into them by
     units that multiply, too."""
+    divided: tuple[tuple[frozenset[str], float], ...]
+    """What the unit that divides does beside it."""
     called: tuple[tuple[frozenset[str], float], ...]
     """The part of it whose vectors a core works on in halves, and hands to functions."""
     decided: tuple[tuple[frozenset[str], float], ...]
@@ -101,6 +103,12 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
     work = _cycles_along(core, lane, core.arithmetic)
     added = _cycles_along(core, lane, core.additions)
+    divided = []
+    for each in core.divisions:
+        turns = _turns_inside(core, lane, each.dims)
+        cycles, others = each.along(lane, core.device, core.halves(lane))
+        divided += [(each.dims, cycles / turns)] if cycles else []
+        work += ((each.dims, others / turns),) if others else ()
     chained = core.called and core.halves(lane) > 1
     calling = calling_dims(core.nest, core.fused.points) if chained else frozenset()
     return AlongLanes(
@@ -126,9 +134,17 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         far=tuple((a, frozenset(d for d, s in a.strides.items() if s > LINE)) for a in far),
         work=work,
         added=tuple((d, c) for d, c in added if lane in d),
+        divided=tuple(divided),
         called=tuple((d, c) for d, c in work if d in calling and lane in d),
         decided=_cycles_along(
-            core, lane, decided_cycles(core.nest, core.deciding, core.fused.points)
+            core,
+            lane,
+            decided_cycles(
+                core.nest,
+                core.deciding,
+                core.fused.points,
+                lambda v: whole_cycles(v, core.device, core.lanes),
+            ),
         )
         if core.deciding
         else (),

@@ -14,22 +14,29 @@ from tcl.codegen.choose.cpu.costs import (
     EXTREME_CYCLES,
     LONG_REMAINDER_CYCLES,
     OPERATION_CYCLES,
+    RECIPROCAL_CYCLES,
     SERIAL_SHARE,
+    divider,
 )
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.cost import deciding_dims
 from tcl.codegen.loopir.quotients import decided
 from tcl.codegen.loopir.terms import guard, product, terms
-from tcl.codegen.loopir.walk import children, values_of, walk
+from tcl.codegen.loopir.walk import children, dims_of_lets, dims_of_values, values_of, walk
 from tcl.codegen.passes.fusion.groups import SHORT, long_calls
+from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
-from tcl.grammar.syntax.types import INT64, ScalarType
+from tcl.grammar.syntax.types import FLOAT64, INT64, ScalarType
 
 NORMS = frozenset("hypot rhypot norm3d norm4d rnorm3d rnorm4d".split())
 """Built-in functions that are a few instructions, in float64 for float32, too: on Zen 4, bytes made
 from ``rnorm3d`` of floats take .87 of the time with 32 lanes instead of 64."""
-_DIVIDING = NORMS | {"sqrt", "rsqrt", "fdivide"}
+_NORM_CYCLES = 8.0
+"""What they take besides a division and a square root."""
+_ROOTS = frozenset({"sqrt", "rsqrt", "fdivide"})
+_DIVIDING = NORMS | _ROOTS
 """Built-in functions in which a core divides, and does little else."""
 
 
@@ -42,6 +49,78 @@ def arithmetic_cycles(
     return _counted(nest, fused, lambda value: _cycles(value, call), _accumulation_cycles)
 
 
+def issued_cycles(nest: ir.Nest, fused: Collection[ir.Point] = ()) -> dict[frozenset[str], float]:
+    """As ``arithmetic_cycles``, without what the unit that divides takes besides."""
+    return _counted(nest, fused, _issued, _accumulation_cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """What the unit that divides does for a value."""
+
+    dims: frozenset[str]
+    """The dimensions that the value depends on ..."""
+    divisor: frozenset[str] | None
+    """... and its divisor; None of square roots, which may be divided by, too."""
+    cycles: float
+    """Of a vector of them ..."""
+    alone: float
+    """... or a single one."""
+
+    def along(self, lane: str | None, device: CpuProfile, halves: int) -> tuple[float, float]:
+        """Cycles of that unit with lanes along a dimension, and of other arithmetic."""
+        if lane is None or lane not in self.dims:
+            return self.alone, 0.0
+        if self.divisor is not None and lane not in self.divisor and device.fused:
+            return 0.0, RECIPROCAL_CYCLES * halves
+        return self.cycles * (halves / 2 if device.halves_vectors else 1), 0.0
+
+
+def divisions(
+    nest: ir.Nest, device: CpuProfile, lanes: int, fused: Collection[ir.Point] = ()
+) -> tuple[Division, ...]:
+    """All of a point, or a vector of so many points."""
+    values: list[ir.Value] = []
+
+    def noted(value: ir.Value) -> float:
+        if any(_divided(value)):
+            values.append(value)
+        return 0.0
+
+    _counted(nest, fused, noted, lambda point, multiplied: 0.0)
+    lets = dims_of_lets(nest.point.lets) if values else {}
+    found = []
+    for v in values:
+        divisor = dims_of_values([children(v)[1]], lets) if _divided(v) == (1, 0) else None
+        cycles = [_divider_cycles(v, device, n) for n in (lanes, 1)]
+        found.append(Division(dims_of_values([v], lets), divisor, *cycles))
+    return tuple(found)
+
+
+def _divided(value: ir.Value) -> tuple[int, int]:
+    """Quotients and square roots that a value is made of, without others inside."""
+    match value:
+        case ir.Binary(op="/", type=type_) if type_.is_float:
+            return 1, 0
+        case ir.Call(name=name) if name in _DIVIDING:
+            return int(name[0] == "r" or name == "fdivide"), int(name != "fdivide")
+    return 0, 0
+
+
+def _divider_cycles(value: ir.Value, device: CpuProfile, lanes: int) -> float:
+    """Cycles of the unit that divides for so many of a value."""
+    quotients, roots = _divided(value)
+    if not quotients + roots:
+        return 0.0
+    wide = isinstance(value, ir.Call) and value.name in NORMS
+    itemsize = FLOAT64.itemsize if wide else value.type.compute.itemsize
+    unit, halves = divider(device), lanes * itemsize / 32
+    quotient, root = (
+        each[itemsize][halves > 0.5] * max(1.0, halves) for each in (unit.quotient, unit.root)
+    )
+    return quotients * quotient + roots * root
+
+
 def wide_cycles(
     nest: ir.Nest, fused: Collection[ir.Point], registers: Callable[[ScalarType], int]
 ) -> dict[frozenset[str], float]:
@@ -49,7 +128,7 @@ def wide_cycles(
 
     def cycles(value: ir.Value) -> float:
         types = [v.type for v in (value, *children(value)) if not v.type.is_bool]
-        return _cycles(value) * max((registers(t) for t in types), default=1)
+        return _issued(value) * max((registers(t) for t in types), default=1)
 
     def added(point: ir.Point, multiplied: bool) -> float:
         return _accumulation_cycles(point, multiplied) * registers(point.type)
@@ -186,8 +265,8 @@ def _own_dims(value: ir.Value) -> frozenset[str]:
 
 
 def calls_functions(point: ir.Point) -> bool:
-    """Whether a point calls functions that are more than an instruction."""
-    return any(map(long_calls, values_of(point)))
+    """Whether a point calls functions that are more than a division or two."""
+    return any(c.name not in _ROOTS for v in values_of(point) for c in long_calls(v))
 
 
 def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
@@ -211,6 +290,18 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return OPERATION_CYCLES
     return 0.0
+
+
+def whole_cycles(value: ir.Value, device: CpuProfile, lanes: int) -> float:
+    """Of a vector of so many of a value, the unit that divides included."""
+    return _issued(value) + _divider_cycles(value, device, lanes)
+
+
+def _issued(value: ir.Value) -> float:
+    """As ``_cycles``, without what the unit that divides takes besides."""
+    if isinstance(value, ir.Call) and value.name in NORMS:
+        return _NORM_CYCLES
+    return OPERATION_CYCLES * sum(_divided(value)) or _cycles(value)
 
 
 def _is_power_of_two(divisor: ir.Value) -> bool:
@@ -251,11 +342,16 @@ def deciding_sizes(nest: ir.Nest, fused: Collection[ir.Point] = ()) -> dict[str,
 
 
 def decided_cycles(
-    nest: ir.Nest, sizes: Mapping[str, int], fused: Collection[ir.Point] = ()
+    nest: ir.Nest,
+    sizes: Mapping[str, int],
+    fused: Collection[ir.Point] = (),
+    cycles: Callable[[ir.Value], float] | None = None,
 ) -> dict[frozenset[str], float]:
     """As ``arithmetic_cycles``, where all points of some dimensions are written out: the conditions
-    that they decide are known, and what several of these points compute is computed once."""
-    counter = _DecidedCounter(sizes, {let.name: let.value for let in nest.point.lets})
+    that they decide are known, and what several of these points compute is computed once.
+    ``cycles``: of one value."""
+    lets = {let.name: let.value for let in nest.point.lets}
+    counter = _DecidedCounter(sizes, lets, cycles or _cycles)
     ranges = (range(d.first, d.first + d.extent) for d in map(nest.dim, sizes))
     for place in itertools.product(*ranges):
         counter.move(dict(zip(sizes, place, strict=True)))
@@ -270,8 +366,13 @@ def decided_cycles(
 class _DecidedCounter:
     """Adds up cycles point by point along a few dimensions of such extents."""
 
-    def __init__(self, sizes: Mapping[str, int], lets: Mapping[str, ir.Value]) -> None:
-        self.sizes, self.lets = sizes, lets
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        lets: Mapping[str, ir.Value],
+        cycles: Callable[[ir.Value], float],
+    ) -> None:
+        self.sizes, self.lets, self.cycles = sizes, lets, cycles
         self.found: _Cycles = {}
         self.counted = set[tuple[int, ...]]()
         """What was computed at which places."""
@@ -334,7 +435,7 @@ class _DecidedCounter:
             ):
                 cycles = OPERATION_CYCLES  # by a number
             case _:
-                cycles = _cycles(value)
+                cycles = self.cycles(value)
         if cycles and place not in self.counted:
             self.counted.add(place)
             self._add(own, cycles)

@@ -24,6 +24,7 @@ from tcl.codegen.choose.cpu.costs import (
     CALLS_ALONE,
     COUNTING_CYCLES,
     CROSSING_BESIDE,
+    DIVIDED_SHARE,
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
     OPERATION_CYCLES,
@@ -224,6 +225,9 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     work = _sum(core, lane, sizes, along.work)
     if along.added:
         work = beside_each_other(work, _sum(core, lane, sizes, along.added))
+    if along.divided:
+        divided = _sum(core, lane, sizes, along.divided)
+        work += divided - (1.0 - DIVIDED_SHARE) * min(work, divided)
     if along.called:
         called = _sum(core, lane, sizes, along.called)
         if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
