@@ -26,6 +26,9 @@ from tcl.common.dataclass import dataclass
 
 NEAR = 2048
 """Bytes."""
+_FAR = 8192
+"""Bytes that the last cache hands over in the time of an access to memory: 30 to 90 GB/s by 100 ns.
+So far ahead has to be asked where the last cache lost some of the lines: nobody knows which."""
 _ROWS_AHEAD = 128
 """Bytes, of rows side by side whose elements are read one by one."""
 _ROWS = 1024
@@ -227,16 +230,23 @@ def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, .
     """Bytes ahead, per operand, of a reduction on one thread, for processors that read ahead by
     themselves: of what caches do not keep and nothing reads again. Asked for past the caches, it
     pushes nothing out of them. On Zen 4, sums of rows that come from memory take .8 to 1 of the
-    time, sums of columns .9 to 1; products along columns 1.06 times as long."""
+    time, sums of columns .9 to 1; products along columns 1.06 times as long.
+
+    Of more than half of what was measured to fit, the last cache has lost a part, and the core
+    waits for each such line. On Zen 3, of 16 MB, asking far ahead takes .85 of the time of a
+    maximum over 10 MB, .5 over 12 and 14, .64 over 16, and .8 to .9 of that of sums; it makes no
+    difference over 5 to 8 MB, and what memory has alone takes 1.0 to 1.2 times as long so."""
     if not (device.reads_ahead and device.threads == 1 and nest.reduces):
         return ()
-    loads = operands(nest.point)
+    loads, kept = operands(nest.point), cached_bytes(device)
+    sizes = {x.ref.tensor: program.tensor(x.ref.tensor).layout.bytes for x in loads}
+    partly = kept // 2 < sum(sizes.values()) <= kept
     far = {
-        read.position: SOON
+        read.position: _FAR if partly else SOON
         for read in streamed_reads(program, nest, device)
-        if program.tensor(read.ref.tensor).layout.bytes > cached_bytes(device)
-        and read_once(program, nest, loads[read.position])
-        and (len(loads) == 1 or _row_after_row(program, read))
+        if (partly or sizes[read.ref.tensor] > kept)
+        and (partly or read_once(program, nest, loads[read.position]))
+        and ((len(loads) == 1 and not partly) or _row_after_row(program, read))
     }
     return _by_position(far)
 
@@ -251,14 +261,19 @@ def not_by_itself(
     """Distances without those to what is read next in order, for processors that read ahead by
     themselves. Some rows side by side they do not follow well from the last cache: on Zen 4 the
     maxima of rows of 1 KB took 1.2 to 1.5 times as long without being asked for. One row after the
-    other took .75 to .95 of the time."""
+    other took .75 to .95 of the time. On Zen 3, maxima of rows of 4 KB, two at a time, take .85 of
+    the time of NEAR from 5 to 10 MB, and .8 to .95 of that of SOON from memory; products with rows
+    of 256 bytes, eight at a time, 1.1 times as long."""
     tile = _Tile.from_options(nest, chosen)
     found = []
     for load, distance in zip(operands(nest.point), ahead, strict=False):
         layout = program.tensor(load.ref.tensor).layout
-        again = 2 * device.l2_bytes < layout.bytes < cached_bytes(device)
-        near = again and tile.rows(layout, load.ref) > 1
-        found.append(distance if near or distance > NEAR else 0)
+        beside = layout.bytes > 2 * device.l2_bytes and tile.rows(layout, load.ref) > 1
+        if distance and beside and _row_bytes(nest, layout, load.ref) >= _ROWS:
+            found.append(max(distance, _FAR))
+        else:
+            again = beside and layout.bytes < cached_bytes(device)
+            found.append(distance if again or distance > NEAR else 0)
     return tuple(found) if any(found) else ()
 
 
