@@ -40,6 +40,10 @@ MODELLED = ("mlp", "conv")
 _HIDING = 4
 _ROW_LINES = 64
 """Lines of a row of results from which on beginning at a boundary was measured to pay."""
+_ROW_HALVES = 96
+"""Likewise, vectors of half a line. On Zen 3, polynomials of rows of 1000 floats and more take .80
+to .95 of the time so in the second cache and behind it, sums of neighbours .87 to 1.01; rows of 20
+and of 41 vectors 1.05 to 1.15 and 1.03, exponentials .94 to 1.07."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +212,15 @@ def _wide_stores(
     program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
 ) -> bool:
     """Whether vectors as long as lines are stored behind the first cache: each of them would lie in
-    two lines where the array does not begin on a boundary."""
+    two lines where the array does not begin on a boundary; or long rows of vectors half as long, of
+    which every other one would."""
     target = program.tensor(nest.point.target.tensor).layout
     position, lanes = chosen.vectorize or (-1, 1)
     written = target.bytes
     rows = nest.dims[position].extent if nest.dims else 0
-    whole_lines = lanes * target.itemsize >= LINE and written > device.l1_bytes
-    return whole_lines and rows >= device.peeled_vectors * lanes
+    vector = lanes * target.itemsize
+    least = device.peeled_vectors if vector >= LINE else _ROW_HALVES
+    return 2 * vector >= LINE and written > device.l1_bytes and rows >= least * lanes
 
 
 def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
