@@ -19,6 +19,7 @@ from tcl.codegen.choose.cpu import register_tiles
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import DIVISION_CYCLES, OPERATION_CYCLES
+from tcl.codegen.choose.cpu.footprints import cached_bytes
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.operation_costs import decided_cycles, deciding_sizes
 from tcl.codegen.choose.cpu.tile_cycles import TileParts, nest_cycles, tile_parts
@@ -1541,3 +1542,41 @@ def test_panels_are_of_all_points_that_share_a_line(batch: int, together: int) -
     found = chosen(CASCADE_LAKE, text, (96, batch, 70), (110, 96, batch))
     assert found.vectorize == (0, 16)
     assert (found.tile or (0, -1))[1] == together
+
+
+def planned(text: str, *shapes: tuple[int, ...]) -> NestOptions:
+    """The choices for the first nest, for one thread of a Zen 3."""
+    program = lower(sized(text, *shapes))
+    return next(iter(plan_cpu(program, MappingOptions("mlp"), ZEN3).options.values()))
+
+
+@pytest.mark.parametrize(("part", "ahead"), [(0.4, ()), (0.75, (8192,)), (2.0, (192,))])
+def test_what_the_last_cache_lost_in_part_is_asked_for_far_ahead(
+    part: float, ahead: tuple[int, ...]
+) -> None:
+    count = int(cached_bytes(ZEN3) * part) // 4
+    assert planned("float(N) X) -> (M) { M() max=! X(n) }", (count,)).prefetch == ahead
+
+
+@pytest.mark.parametrize(("columns", "ahead"), [(1000, (8192,)), (64, (2048,))])
+def test_long_rows_side_by_side_are_asked_for_far_ahead(
+    columns: int, ahead: tuple[int, ...]
+) -> None:
+    text = "float(M, N) X) -> (S) { S(m) max=! X(m, n) }"
+    found = planned(text, (2_000_000 // columns, columns))
+    assert (found.register or ())[0] > 1
+    assert found.prefetch == ahead
+
+
+@pytest.mark.parametrize(("columns", "peels"), [(1000, True), (330, False)])
+def test_long_rows_of_vectors_of_half_a_line_begin_on_boundaries(columns: int, peels: bool) -> None:
+    text = "float(M, N) X) -> (Y) { Y(m, n) = 1 + X(m, n) * (2 + X(m, n) * 3) where n in 0:N - 5 }"
+    assert planned(text, (200, columns)).peel == peels
+
+
+def test_bytes_of_windows_are_widened_once_for_pairs_of_products() -> None:
+    text = """int8(H, W, C) X, int8(3, 3, C, K) F) -> (Y) {
+        Y(h, w, k) +=! int32(X(h + i, w + j, c)) * F(i, j, c, k) }"""
+    found = planned(text, (24, 24, 64), (3, 3, 64, 96))
+    assert any(found.dot or ())
+    assert (found.stage or ())[0] == 0

@@ -392,13 +392,20 @@ class Core:
     def worth_widening(
         self, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
     ) -> bool:
-        """Whether 16-bit floats that are read through a window should be made wider beforehand. In
-        lanes that takes little where they are read; for one element at a time it counts."""
+        """Whether elements that are read through a window should be made wider beforehand. In lanes
+        that takes little where they are read; for one element at a time it counts."""
         times = self.again(access, lane, sizes)
         if lane not in access.strides:
             times *= math.prod(self.dims[name].extent for name in access.strides)
             times //= access.elements
         return access.overlapping and times >= _REUSE and access.elements <= LARGEST
+
+    def widens(self, load: ir.Load) -> bool:
+        """Whether dot products take an operand as a wider type than it has."""
+        products = self.products
+        if products is None or load.ref in products.in_place | products.moved:
+            return False
+        return load.type.bits < max(f.bits for f in products.fragment.factors)
 
     def near(self, access: OperandAccess, lane: str | None) -> bool:
         """Whether the second cache keeps an operand, which has the lanes in order, where it lies:

@@ -534,7 +534,10 @@ def _panels(
             and core.in_turns(access, lane, sizes) > core.device.l1_bytes
         )
         if access.overlapping:
-            levels.append(0 if converted and core.worth_widening(access, lane, sizes) else -1)
+            # Pairs of bytes that an instruction takes as pairs of longer integers, too: on Zen 3,
+            # convolutions of int8 with 40 to 128 channels take .68 to .8 of the time.
+            wider = converted or (lane not in access.strides and core.widens(load))
+            levels.append(0 if wider and core.worth_widening(access, lane, sizes) else -1)
         elif lane not in access.strides:
             # All of it, as each column of tiles reads it: converted once, if it has to be.
             called = access.stageable and _calls_for_one(core, load, access)
