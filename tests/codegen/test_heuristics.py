@@ -1318,6 +1318,14 @@ def test_accumulators_of_two_products_hide_their_latency(device: CpuProfile, row
     assert core.latency == 2 * Core.read(*_product(), device).latency
 
 
+def test_steps_of_dot_products_are_written_out() -> None:
+    text = """int8(M, K) A, int8(N, K) B) -> (int32(M, N) O) {
+        O(m, n) +=! int32(A(m, k)) * int32(B(n, k)) }"""
+    found = chosen(ZEN3, text, (200, 384), (200, 384))
+    assert found.dot == (0, 0, 2)
+    assert (found.register or ())[2] == 4
+
+
 def test_sums_beside_each_other_leave_registers_for_what_each_reads() -> None:
     """Two sums of five points fill ten registers of 16, as the cosine and the sine take more."""
     text = """double(T) X, double(S, K) Cos, double(S, K) Sin) -> (Re, Im) {
