@@ -1588,3 +1588,17 @@ def test_bytes_of_windows_are_widened_once_for_pairs_of_products() -> None:
     found = planned(text, (24, 24, 64), (3, 3, 64, 96))
     assert any(found.dot or ())
     assert (found.stage or ())[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("points", "read", "order"),
+    [(400, "X(m, {})", (1, 0)), (4000, "X(m, {})", ()), (400, "X({}, m)", ())],
+)
+def test_vectors_put_together_for_all_rows_are_put_together_once(
+    points: int, read: str, order: tuple[int, ...]
+) -> None:
+    """Not where results go past the caches, nor where the vectors lie in order."""
+    apart = " + ".join(f"fabs(A(n, {k}) - {read.format(k)})" for k in range(3))
+    text = f"float(N, 3) A, float(P, Q) X) -> (O) {{ O(n, m) = {apart} where m in 0:{points} }}"
+    shape = (points, 3) if read.startswith("X(m") else (3, points)
+    assert (planned(text, (points, 3), shape).inner_order or ()) == order

@@ -93,7 +93,9 @@ def heuristic(
             PLAIN,
             vectorize=vectorize,
             register=register,
-            inner_order=shared or _transposed_order(core, lane, sizes),
+            inner_order=shared
+            or _transposed_order(core, lane, sizes)
+            or _put_together_once(core, lane),
         )
     if fused.points and any(core.staged(access, lane, sizes) for access in core.reads):
         # What has panels of its own shares no pass.
@@ -226,6 +228,26 @@ def _transposed_order(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
         key=lambda k: (dims[k].name in inside) + (lost and dims[k].name in rows),
     )
     return _unless_natural(tuple(ordered))
+
+
+def _put_together_once(core: Core, lane: str | None) -> tuple[int, ...]:
+    """The order of loops where several vectors are put together from elements that lie apart, and
+    are the same for all rows: the rows innermost, as LLVM then does that once, if the second cache
+    keeps the lines of results that the next vectors write the rest of. On Zen 3, distances between
+    all of two sets of 100 to 600 points in space take .6 to .9 of the time so; of 3000 points 1.5
+    times as long, and of pairs, which one instruction parts, 1.0 to 1.2 times."""
+    if lane is None:
+        return ()
+    apart = [a for a in core.reads if a.is_apart(lane) and abs(a.strides[lane]) > 2 * a.itemsize]
+    rows = {d.name: d.extent for d in core.nest.dims if d.extent > 1 and d.name != lane}
+    if len(apart) < 2 or any(lane in a.strides and a.strides.keys() & rows for a in core.reads):
+        return ()
+    lines = footprint([core.target], {**rows, lane: core.lanes})
+    written = core.target.elements * core.target.itemsize
+    if 2 * lines > core.device.l2_bytes or written >= core.device.streamed_from:
+        return ()
+    dims = core.nest.dims
+    return _unless_natural(tuple(sorted(range(len(dims)), key=lambda k: dims[k].name in rows)))
 
 
 def _vectors(core: Core, lane: str, most: int) -> int:
