@@ -1576,9 +1576,18 @@ def test_long_rows_side_by_side_are_asked_for_far_ahead(
     assert found.prefetch == ahead
 
 
-@pytest.mark.parametrize(("columns", "peels"), [(1000, True), (330, False)])
-def test_long_rows_of_vectors_of_half_a_line_begin_on_boundaries(columns: int, peels: bool) -> None:
-    text = "float(M, N) X) -> (Y) { Y(m, n) = 1 + X(m, n) * (2 + X(m, n) * 3) where n in 0:N - 5 }"
+@pytest.mark.parametrize(
+    ("columns", "value", "peels"),
+    [
+        (1000, "1 + X(m, n) * 3", True),
+        (330, "1 + X(m, n) * 3", False),
+        (1000, "exp(X(m, n))", False),
+    ],
+)
+def test_long_rows_of_vectors_of_half_a_line_begin_on_boundaries(
+    columns: int, value: str, peels: bool
+) -> None:
+    text = f"float(M, N) X) -> (Y) {{ Y(m, n) = {value} where n in 0:N - 5 }}"
     assert planned(text, (200, columns)).peel == peels
 
 

@@ -12,6 +12,7 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic, panels_within
 from tcl.codegen.choose.cpu.lanes import lanes_of, lanes_within
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
+from tcl.codegen.choose.cpu.operation_costs import calls_functions
 from tcl.codegen.choose.cpu.prefetch_distances import (
     columns_ahead,
     not_by_itself,
@@ -43,7 +44,8 @@ _ROW_LINES = 64
 _ROW_HALVES = 96
 """Likewise, vectors of half a line. On Zen 3, polynomials of rows of 1000 floats and more take .80
 to .95 of the time so in the second cache and behind it, sums of neighbours .87 to 1.01; rows of 20
-and of 41 vectors 1.05 to 1.15 and 1.03, exponentials .94 to 1.07."""
+and of 41 vectors 1.05 to 1.15 and 1.03. What calls functions waits for these: exponentials of sums
+take 1.1 times as long, GELU 1.14."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,8 @@ def _wide_stores(
     written = target.bytes
     rows = nest.dims[position].extent if nest.dims else 0
     vector = lanes * target.itemsize
+    if vector < LINE and calls_functions(nest.point):
+        return False
     least = device.peeled_vectors if vector >= LINE else _ROW_HALVES
     return 2 * vector >= LINE and written > device.l1_bytes and rows >= least * lanes
 
