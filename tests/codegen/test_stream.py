@@ -11,6 +11,7 @@ from cpu_kernels import sized_of
 from nests import sized
 
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
@@ -22,6 +23,11 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
 STREAM = MappingOptions().vectorize(16, 1).stream()
 DEVICE = replace(host_cpu(), l2_bytes=1 << 20, l3_bytes=32 << 20, memory=None)
+(NAMED,) = (
+    replace(p, threads=1, l2_bytes=1 << 20, l3_bytes=32 << 20)
+    for p in known_cpus.PROFILES
+    if p.title == "Cascade Lake"
+)
 
 
 @pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
@@ -60,7 +66,7 @@ def test_what_cannot_be_streamed_is_refused(
 def streams(each: SizedDef) -> list[bool]:
     program = lower(each)
     return [
-        bool(o.stream) for o in plan_cpu(program, MappingOptions("mlp"), DEVICE).options.values()
+        bool(o.stream) for o in plan_cpu(program, MappingOptions("mlp"), NAMED).options.values()
     ]
 
 

@@ -153,7 +153,7 @@ def test_steps_beside_a_cut_vector_leave_registers(columns: int, rows: int) -> N
             Im(i, j) +=! A(i, k, 0) * B(k, j, 1) + A(i, k, 1) * B(k, j, 0) }""",
             [(100, 100, 2)] * 2,
             (1, 16),
-            (6, 2, 4),
+            (6, 4, 2),
         ),
         (  # columns of two panels, of which the first cache holds one
             """float(T, D) X, float(F, D) W, float(F, D) V) -> (A, B) {
@@ -161,12 +161,12 @@ def test_steps_beside_a_cut_vector_leave_registers(columns: int, rows: int) -> N
             B(t, f) +=! X(t, d) * V(f, d) }""",
             [(200, 256), (344, 256), (344, 256)],
             (1, 16),
-            (7, 2, 4),
+            (13, 2, 4),
         ),
     ],
     ids=["complex", "gated"],
 )
-def test_fused_sums_are_priced_together(
+def test_sums_with_panels_of_their_own_have_tiles_of_their_own(
     text: str,
     shapes: list[tuple[int, ...]],
     lanes: tuple[int, int],

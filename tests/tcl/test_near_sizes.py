@@ -37,7 +37,7 @@ from tcl.tuner.model import lookup
 from tcl.tuner.run.brief import BriefSearch
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
-SIZES, NEAR, FAR = (96, 24, 64), (192, 24, 64), (384, 24, 64)
+SIZES, NEAR, FAR = (120, 24, 64), (240, 24, 64), (480, 24, 64)
 """Of M, K, N. All of them have the same default but for what follows from M."""
 OTHER = (2, 24, 3)
 """These have another one."""
@@ -118,7 +118,7 @@ def test_a_miss_takes_the_nearest_and_says_from_where(
         used = chosen()
     assert used.nests[0].inner_order == (1, 0, 2)
     assert (
-        "mm on float32[96,24] float32[24,64]: not tuned; the options for float32[192,24] "
+        "mm on float32[120,24] float32[24,64]: not tuned; the options for float32[240,24] "
         "float32[24,64] are used" in caplog.messages
     )
 
@@ -186,7 +186,7 @@ def no_options(cache: TuningCache) -> None:
         (lambda c: raced(c, query(NEAR).key, found(), gain=1.02), "1.02 times as fast"),
         (lambda c: raced(c, query(NEAR).key, found(), gain=0.8), "the default was the best"),
         (never_raced, "never timed in the"),
-        (slower_elsewhere, r"slower than the default for float32\[384,24\]"),
+        (slower_elsewhere, r"slower than the default for float32\[480,24\]"),
         (best_elsewhere, "the default was the best"),
         (for_another_default, "the default is different there"),
         (no_options, "do not apply here"),
@@ -207,23 +207,23 @@ def test_the_nearest_that_speaks_against_it_counts(cache: TuningCache) -> None:
     best_elsewhere(cache)
     _, far = judged(cache, query())
     assert far.reason == (
-        "for the nearer sizes float32[192,24] float32[24,64], the default was the best"
+        "for the nearer sizes float32[240,24] float32[24,64], the default was the best"
     )
 
 
 def test_what_the_model_prices_higher_here_is_refused(cache: TuningCache) -> None:
     """Two chunks for two threads there, and one here."""
     two = replace(host_cpu(), threads=2)
-    here, there = query((96, 512, 512), device=two), query((192, 512, 512), device=two)
-    own = found(sizes=(192, 512, 512), device=two)
-    halves = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(96,)))
+    here, there = query((120, 512, 512), device=two), query((240, 512, 512), device=two)
+    own = found(sizes=(240, 512, 512), device=two)
+    halves = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(120,)))
     raced(cache, there.key, halves)
     (one,) = judged(cache, here)
     assert not isinstance(one, AdoptedOptions) and "the model predicts" in one.reason
-    quarters = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(24,)))
+    quarters = MappingOptions().with_nest(0, replace(own.nests[0], chunk=(30,)))
     raced(cache, there.key, quarters, gain=2.0)
     (one,) = judged(cache, here)
-    assert isinstance(one, AdoptedOptions) and one.options.nests[0].chunk == (24,)
+    assert isinstance(one, AdoptedOptions) and one.options.nests[0].chunk == (30,)
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_what_the_model_prices_higher_here_is_refused(cache: TuningCache) -> Non
         replace(query(NEAR).key, device="another cpu"),
         query(NEAR, device=replace(CPU, threads=2)).key,
         replace(query(NEAR).key, codegen_version="0"),
-        query((96 << 9, 24, 64)).key,
+        query((120 << 9, 24, 64)).key,
         replace(
             query(NEAR).key,
-            inputs=(ArrayLayout((192, 24), (4, 768), "float32"), query(NEAR).key.inputs[1]),
+            inputs=(ArrayLayout((240, 24), (4, 768), "float32"), query(NEAR).key.inputs[1]),
         ),
     ],
     ids=["def", "types", "device", "threads", "version", "far", "strides"],
@@ -251,7 +251,7 @@ def test_what_is_no_neighbour(cache: TuningCache, other: CacheKey) -> None:
 def test_arrays_that_are_not_row_major_have_no_near_ones(cache: TuningCache) -> None:
     raced(cache, query(NEAR).key, found())
     kernels = Kernels(MM, Settings(threads=1))
-    A, B = np.ones((24, 96), np.float32).T, np.ones((24, 64), np.float32)
+    A, B = np.ones((24, 120), np.float32).T, np.ones((24, 64), np.float32)
     assert kernels.executor("mm", (A, B))[0].options == DEFAULT
 
 
@@ -261,7 +261,7 @@ def test_sizes_that_vary_are_left_alone(
     raced(cache, query(NEAR).key, found())
     no_judge(monkeypatch)
     kernels = Kernels(MM, Settings(threads=1, varying=("M",)))
-    A, B = np.ones((96, 24), np.float32), np.ones((24, 64), np.float32)
+    A, B = np.ones((120, 24), np.float32), np.ones((24, 64), np.float32)
     executor, _ = kernels.executor("mm", (A, B))
     np.testing.assert_array_equal(executor(A, B), A @ B)
 
@@ -287,7 +287,7 @@ def test_nearest_means_what_it_did(cache: TuningCache, monkeypatch: pytest.Monke
     """Whatever speaks against it, as it is, with a warning."""
     raced(cache, query(NEAR).key, found(), gain=1.01)
     no_judge(monkeypatch)
-    A, B = np.ones((96, 24), np.float32), np.ones((24, 64), np.float32)
+    A, B = np.ones((120, 24), np.float32), np.ones((24, 64), np.float32)
     with pytest.warns(tcl.TclWarning, match="are used, the nearest tuned ones"):
         executor, _ = Kernels(MM, Settings(threads=1, nearest=True)).executor("mm", (A, B))
     assert executor.options == found()
@@ -308,7 +308,7 @@ def test_a_cache_that_cannot_be_written_serves_too(
 
 def test_a_broken_cache_costs_its_warning_alone(cache: TuningCache) -> None:
     cache.path.write_bytes(b"SQLite format 3\0" + b"x" * 4000)
-    A, B = np.ones((96, 24), np.float32), np.ones((24, 64), np.float32)
+    A, B = np.ones((120, 24), np.float32), np.ones((24, 64), np.float32)
     with pytest.warns(tcl.TclWarning, match="cannot be used") as caught:
         executor, _ = Kernels(MM, Settings(threads=1)).executor("mm", (A, B))
     assert executor.options == DEFAULT and len(caught) == 1
@@ -324,7 +324,7 @@ def test_rows_of_others_that_cannot_be_read_are_passed_over(cache: TuningCache) 
 
 def test_sizes_that_contradict_each_other_are_passed_over(cache: TuningCache) -> None:
     wrong = replace(
-        query(NEAR).key, inputs=(query(NEAR).key.inputs[0], query((96, 25, 64)).key.inputs[1])
+        query(NEAR).key, inputs=(query(NEAR).key.inputs[0], query((120, 25, 64)).key.inputs[1])
     )
     raced(cache, wrong, found())
     (one,) = judged(cache, query())
@@ -374,7 +374,7 @@ def test_a_batch_of_one_tells_a_batch_of_several(cache: TuningCache) -> None:
     text = "def f(float(N, C, H) I) -> (O) { O(n, c, h) = 2 * I(n, 0, h) + I(n, c, h) }"
     plans = []
     for n in (1, 4):
-        sized = infer(check(text)["f"], {"I": (n, 16, 96)})
+        sized = infer(check(text)["f"], {"I": (n, 16, 120)})
         plans.append(compiler_for(CPU).plan(sized, DEFAULT))
     assert fitted(MappingOptions().with_nest(0, plans[0].options["s0"]), *plans).merges
 
@@ -395,8 +395,8 @@ def test_why_tells_of_near_sizes(
     monkeypatch.setenv("TCL_NUM_THREADS", "1")
     (tmp_path / "mm.tc").write_text(MM)
     raced(cache, query(NEAR).key, found())
-    line = ["cache", "why", str(tmp_path / "mm.tc"), "-s", "M=96,K=24,N=64"]
-    said = "options for float32[192,24] float32[24,64] are used: they were 1.50 times as fast"
+    line = ["cache", "why", str(tmp_path / "mm.tc"), "-s", "M=120,K=24,N=64"]
+    said = "options for float32[240,24] float32[24,64] are used: they were 1.50 times as fast"
     assert said in CliRunner().invoke(main, line).output
     assert said not in CliRunner().invoke(main, [*line, "--cache", str(cache.path)]).output
     monkeypatch.setenv("TCL_TUNE_MODE", "off")
@@ -414,7 +414,7 @@ def test_a_search_on_first_use_begins_with_it_too(
         return SimpleNamespace(options=start[-1], history=[])
 
     monkeypatch.setattr(BriefSearch, "tune", tune)
-    A, B = np.ones((96, 24), np.float32), np.ones((24, 64), np.float32)
+    A, B = np.ones((120, 24), np.float32), np.ones((24, 64), np.float32)
     T = tcl.define(MM, threads=1, tune_mode="auto")
     np.testing.assert_array_equal(T.mm(A, B), A @ B)
     ((default, near),) = starts

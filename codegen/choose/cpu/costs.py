@@ -48,7 +48,8 @@ class Divider(NamedTuple):
 _AMD = Divider({4: (3.2, 3.3), 8: (4.5, 4.5)}, {4: (5.0, 5.0), 8: (8.8, 8.8)})
 """Measured on Zen 3; LLVM's model of Zen 4 has 3, 5, 5 and 9, and twice as many of 512 bits."""
 _INTEL = Divider({4: (3.0, 5.0), 8: (4.0, 8.0)}, {4: (3.0, 6.0), 8: (6.0, 12.0)})
-"""From Skylake on, by uops.info and LLVM's models; twice that for 512 bits ..."""
+"""From Skylake on: divisions as measured on a Cascade Lake, roots by LLVM's model; twice that for
+512 bits ..."""
 _HASWELL = Divider({4: (7.0, 14.0), 8: (14.0, 28.0)}, {4: (7.0, 14.0), 8: (14.0, 28.0)})
 """... and before."""
 _NEOVERSE = Divider({4: (3.5, 7.0), 8: (3.5, 7.0)}, {4: (3.5, 7.0), 8: (3.5, 7.0)})

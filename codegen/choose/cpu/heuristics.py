@@ -97,8 +97,14 @@ def heuristic(
             or _transposed_order(core, lane, sizes)
             or _put_together_once(core, lane),
         )
-    if fused.points and any(core.staged(access, lane, sizes) for access in core.reads):
-        # What has panels of its own shares no pass.
+    alike = {(p.op, p.type) for p in (nest.point, *fused.points)} == {("+", nest.point.type)}
+    if (
+        fused.points
+        and alike
+        and nest.point.type.is_float
+        and any(core.staged(access, lane, sizes) for access in core.reads)
+    ):
+        # What has panels of its own shares no pass: loops for one of these sums are for each.
         return heuristic(program, asked, device, PerResult(calls=fused.calls), planned)
     tile, order, inner = _blocking(core, lane, sizes)
     copied = _panels(core, lane, sizes, tile, order)
