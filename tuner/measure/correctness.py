@@ -199,11 +199,11 @@ class Expected:
         return (
             f"output {self.name} differs from {self.than}{at}: {actual[where]} instead of "
             f"{self.values[first]} ({wrong} of {right.size} elements differ"
-            f"{self._more_than(first, least)})"
+            f"{self._explained(first, least)})"
         )
 
-    def _more_than(self, element: int, least: float) -> str:
-        """What may be said of how far a float may differ."""
+    def _explained(self, element: int, least: float) -> str:
+        """How far rounding takes an element, for messages; empty if it does not."""
         if not self.relative:
             return ""
         allowed = float(self._allowed(np.asarray(self.values[element], np.float64), least))

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from tcl.codegen.choose.cpu.access_costs import OperandAccess, PanelCost
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core, Elsewhere
 from tcl.codegen.choose.cpu.costs import (
+    DIVISION_CYCLES,
     ITERATION_CYCLES,
     SORTED_APART,
     STREAMS,
@@ -53,8 +54,6 @@ _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SHARED_ROWS = (*_ROWS, 16)
 """Where each step calls functions or divides, which rows share: elsewhere, more than 14 rows save
 little, and take up to 1.2 times as long on Zen 4."""
-_MUCH = 4.0
-"""Cycles."""
 _WHOLE_ROWS = 9, 11
 """More, of a dimension of which they are a whole part. (Rows of 15 to 24, one vector wide, took
 .8 to 1.5 times as long as the others, 1.02 in the mean of 33 defs; the model says .95 or less.)"""
@@ -652,9 +651,9 @@ def _own_operands(core: Core) -> int:
 
 def _shares_much(core: Core) -> bool:
     """Whether points share a call, a division, or what takes as long as one, in each step."""
-    work = [*core.arithmetic.items(), *((d.dims, _MUCH) for d in core.divisions)]
+    work = [*core.arithmetic.items(), *((d.dims, DIVISION_CYCLES) for d in core.divisions)]
     shared = (each for dims, each in work if not core.results.keys() <= dims)
-    return core.called or any(each >= _MUCH for each in shared)
+    return core.called or any(each >= DIVISION_CYCLES for each in shared)
 
 
 def _shapes(
