@@ -487,7 +487,7 @@ class AccessEmitter:
         nothing and give 0."""
         b, type_, lanes = self.b, memory_type(layout.type), at.before.lanes
         if mask is not None and at.backwards:
-            mask = _backwards(b, mask)
+            mask = _mask_backwards(b, mask, layout)
         result = Val("zeroinitializer", type_, lanes)
         for back, there in ((0, at.before), (at.back, b.negation(at.before))):
             pointer = self.pointers.at(tensor, at.offset + -back)
@@ -516,6 +516,10 @@ class AccessEmitter:
                 if active == lanes
                 else b.select(mask, found, Val("zeroinitializer", type_, lanes))
             )
+        if at.apart(-layout.itemsize) and (self.masks or layout.itemsize >= GATHERED):
+            low = self.pointers.at(tensor, at.offset + at.step * (lanes - 1))
+            there = _mask_backwards(b, mask, layout)
+            return _backwards(b, b.read(tensor, low, layout.alignment, type_, lanes, there))
         own = at.own
         if own is None and layout.itemsize < GATHERED and not at.apart(layout.itemsize):
             own = places_apart(at.step, lanes, layout)
@@ -562,6 +566,14 @@ class AccessEmitter:
 def _backwards(b: Builder, lanes: Val) -> Val:
     """A vector from its last lane to its first one."""
     return picked(b, lanes, range(lanes.lanes)[::-1])
+
+
+def _mask_backwards(b: Builder, mask: Val, layout: ir.Layout) -> Val:
+    """A mask from its last lane to its first one. LLVM 22 would reverse single bits, which x86 has
+    to pack and to unpack."""
+    wide = b.convert("sext", mask, f"i{8 * layout.itemsize}")
+    zero = Val("zeroinitializer", wide.type, wide.lanes)
+    return b.compare("icmp slt", _backwards(b, wide), zero)
 
 
 def _comparable(value: object) -> object:
