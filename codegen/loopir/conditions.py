@@ -10,6 +10,10 @@ from tcl.grammar.syntax.types import BOOL
 
 Bound = tuple[ir.Affine, int]
 """An index expression that is less than a number."""
+SHORT = frozenset("fmin fmax fabs floor ceil trunc round rint copysign fma".split())
+"""Built-in functions of one instruction."""
+_CHEAP = 12
+"""Nodes that may be computed in vain rather than branched around."""
 
 
 def parts(condition: ir.Value) -> Iterator[ir.Value]:
@@ -56,6 +60,16 @@ def divides_index(value: ir.Value) -> bool:
         isinstance(v, ir.Binary) and v.op in ("/", "%") and v.type.is_integral and not any(loads(v))
         for v in walk(value)
     )
+
+
+def is_free(value: ir.Value) -> bool:
+    """Whether it may and should be computed even where it is not needed."""
+    for count, v in enumerate(walk(value)):
+        if count > _CHEAP or (isinstance(v, ir.Load) and not v.total):
+            return False
+        if isinstance(v, ir.Call) and v.name not in SHORT:
+            return False
+    return True
 
 
 def bounds_of(condition: ir.Value) -> list[Bound] | None:

@@ -1619,3 +1619,16 @@ def test_what_is_added_up_takes_a_register_beside_the_sums(type_: str) -> None:
         O(n, m) +=! (X(n, d) - Y(m, d)) * (X(n, d) - Y(m, d)) }}"""
     rows, vectors, _ = chosen(ZEN3, text, (300, 128), (270, 128)).register or (0, 0, 0)
     assert rows * vectors + vectors + 2 <= ZEN3.vector_registers
+
+
+@pytest.mark.parametrize(
+    ("condition", "vectorize"), [("L(n) == c", (2, 4)), ("L(n) == c + k", (1, 8))]
+)
+def test_what_data_seldom_choose_is_left_out_by_all_lanes(
+    condition: str, vectorize: tuple[int, int]
+) -> None:
+    """With lanes along classes, one of them would have all computed; so would lanes along boxes if
+    the condition differs by box."""
+    text = f"""float(N, C, 4) P, float(N, 4) T, int32(N) L) -> (G) {{
+        G(n, c, k) = {condition} ? exp(P(n, c, k) - T(n, k)) : 0 }}"""
+    assert chosen(ZEN3, text, (64, 91, 4), (64, 4), (64,)).vectorize == vectorize

@@ -47,7 +47,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
     issued_cycles,
     wide_cycles,
 )
-from tcl.codegen.choose.cpu.variants import DotProducts, shares_of_divided
+from tcl.codegen.choose.cpu.variants import DotProducts, Seldom, seldom_chosen, shares_of_divided
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
@@ -141,6 +141,8 @@ class Core:
     """The dimensions of conditions that divide indices, as of every second row, and the part of the
     points at which each holds: where it is the same for all points of a register tile, and of the
     innermost reduction, a branch leaves out the others."""
+    seldom: tuple[Seldom, Core] | None = None
+    """What few points of a nest without a reduction compute, and the core at the others."""
     elsewhere: Elsewhere | None = None
     """What it is where bounds that the nest does not ask for here do not hold."""
     # What each register tile asks for, of which there are hundreds, found once:
@@ -240,6 +242,7 @@ class Core:
             v for value in values_of(nest.point) for v in walk(value) if isinstance(v, ir.Cast)
         )
         read = {v.operand for v in casts if isinstance(v.operand, ir.Load)} if converted else ()
+        few = seldom_chosen(nest)
         return Core(
             nest,
             device,
@@ -256,6 +259,7 @@ class Core:
             whole=whole if bounds else None,
             within=within,
             divided=shares_of_divided(nest, fused.points),
+            seldom=few and (few, Core.read(program, few.otherwise, device, fused)),
             conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads.values()),
         )
 
@@ -311,6 +315,8 @@ class Core:
 
     def taken(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """The part of the steps of register tiles that no branch leaves out."""
+        if self.seldom is not None:
+            return 1.0 if lane in self.seldom[0].dims else self.seldom[0].share
         if not self.divided:
             return 1.0
         last = {self.innermost.name} if self.innermost is not None else set()

@@ -102,6 +102,9 @@ RELOADED_CYCLES = 1.0
 such vectors in two lines. Set on Cascade Lake."""
 LOOP_END_CYCLES = 9.0
 """The end of a loop that the core did not foresee."""
+MISPREDICTED_CYCLES = 16.0
+"""A branch that the core foresaw wrongly: 13 at least on Zen 3 (AMD's optimization guide), 16 to 20
+on Intel from Skylake on (A. Fog, "The microarchitecture of Intel, AMD and VIA CPUs")."""
 COUNTING_CYCLES = 0.4
 """What counting and jumping back take from the arithmetic of an iteration."""
 ITERATION_CYCLES = 1.0

@@ -20,12 +20,12 @@ from tcl.codegen.choose.cpu.costs import (
 )
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import index_of
+from tcl.codegen.loopir.conditions import SHORT, index_of
 from tcl.codegen.loopir.cost import deciding_dims
 from tcl.codegen.loopir.quotients import decided
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, dims_of_lets, dims_of_values, values_of, walk
-from tcl.codegen.passes.fusion.groups import SHORT, long_calls
+from tcl.codegen.passes.fusion.groups import long_calls
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_at_least
 from tcl.grammar.syntax.types import FLOAT64, INT64, ScalarType

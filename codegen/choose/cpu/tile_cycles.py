@@ -27,6 +27,7 @@ from tcl.codegen.choose.cpu.costs import (
     DIVIDED_SHARE,
     EXTREME_HALVING_CYCLES,
     LOOP_END_CYCLES,
+    MISPREDICTED_CYCLES,
     OPERATION_CYCLES,
     RELOADED_CYCLES,
     ROWS_CROSSING_CYCLES,
@@ -63,6 +64,7 @@ from tcl.codegen.choose.cpu.unrolled_steps import (
     window_of,
     window_of_steps,
 )
+from tcl.codegen.choose.cpu.variants import Seldom
 from tcl.codegen.devices.cpu import LINE
 
 _DEPTH = 256
@@ -149,10 +151,23 @@ def nest_cycles(
             return math.inf
     total = sum(waits, total)
     total = total if total > most else with_refills(core, lane, sizes, total)
+    if core.seldom is not None and lane not in core.seldom[0].dims:
+        total += _not_chosen_cycles(core, *core.seldom, lane, sizes)
     if core.elsewhere is None or total > most:
         return total
     held = core.held(lane, sizes)
     return held * total + (1.0 - held) * nest_cycles(core.elsewhere.core, lane, sizes)
+
+
+def _not_chosen_cycles(
+    core: Core, few: Seldom, others: Core, lane: str | None, sizes: Mapping[str, int]
+) -> float:
+    """What a nest without a reduction takes at the points at which a branch leaves out what is
+    seldom computed, and for branches that were not foreseen."""
+    points = math.prod(along_lanes(core, lane).units.values())
+    branches = points / core.turns_inside(few.dims, lane, sizes)
+    missed = MISPREDICTED_CYCLES * few.share * branches
+    return missed + (1.0 - few.share) * nest_cycles(others, lane, sizes)
 
 
 def _steps(core: Core, lane: str | None, sizes: Mapping[str, int]) -> int:

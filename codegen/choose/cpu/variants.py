@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.costs import (
     BARRIER_CYCLES,
@@ -16,11 +17,11 @@ from tcl.codegen.choose.cpu.costs import (
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import divides_index
+from tcl.codegen.loopir.conditions import divides_index, index_of, is_free, parts
 from tcl.codegen.loopir.cost import share_of_points
 from tcl.codegen.loopir.quotients import dims_named
 from tcl.codegen.loopir.terms import dot_factors, guard, guards, moved_byte
-from tcl.codegen.loopir.walk import walk, written_out
+from tcl.codegen.loopir.walk import children, dims_of_lets, dims_of_values, walk, written_out
 from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.dot import Products, depths, products_of
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
@@ -144,6 +145,51 @@ def shares_of_divided(
         if share is not None and share <= _SELDOM:
             found.append((frozenset(names), share))
     return tuple(found)
+
+
+class Seldom(NamedTuple):
+    """What a nest without a reduction computes where data decide it, at few of its points."""
+
+    dims: frozenset[str]
+    """Those of the condition: lanes along others leave it out together, by a branch."""
+    share: float
+    """The part of the points at which the condition holds."""
+    otherwise: ir.Nest
+    """The nest at the other points."""
+
+
+def seldom_chosen(nest: ir.Nest) -> Seldom | None:
+    """What this is of a nest, if there is anything. That an index is the one in a tensor, as that
+    of a class, is taken to hold once along its dimension; of other data nothing is known."""
+    lets, value = {let.name: let.value for let in nest.point.lets}, nest.point.value
+    while isinstance(value, ir.Variable) and value.name in lets:
+        value = lets[value.name]
+    if nest.reduces or not isinstance(value, ir.Select) or value.then is value.otherwise:
+        return None
+    dims, conditions = {d.name: d for d in nest.dims}, list(parts(value.condition))
+    known = [share_of_points(part, dims, lets) for part in conditions]
+    shares = [
+        _equal_share(part, nest) if share is None else share
+        for part, share in zip(conditions, known, strict=True)
+    ]
+    if None not in known or math.prod(shares) > _SELDOM or is_free(value.then):
+        return None
+    rest = replace(value, then=value.otherwise)
+    named = dims_of_values(conditions, dims_of_lets(nest.point.lets))
+    otherwise = replace(nest, point=replace(nest.point, value=rest))
+    return Seldom(named, math.prod(shares), otherwise)
+
+
+def _equal_share(condition: ir.Value, nest: ir.Nest) -> float:
+    """The part of the points at which an index is what data say, if that is the condition; 1 of
+    others."""
+    if not isinstance(condition, ir.Binary) or condition.op != "==":
+        return 1.0
+    sides = [index_of(v) for v in children(condition)]
+    named = [name for index in sides if index is not None for name, _ in index.terms]
+    if None not in sides or len(named) != 1:
+        return 1.0
+    return 1.0 / max(1, representative(nest.dim(named[0]).extent))
 
 
 def compaction_cycles(whole: ir.Nest, nest: ir.Nest, device: CpuProfile) -> float:

@@ -38,7 +38,7 @@ from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
 from tcl.codegen.cpu.llvm.transpose import mixed
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import besides, of_indices_and_data
+from tcl.codegen.loopir.conditions import besides, is_free, of_indices_and_data
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import common_guard, guard, terms
 from tcl.codegen.loopir.terms import product as product_of
@@ -237,7 +237,7 @@ class Statements:
         """The condition of a loop that is worth a branch: what is written out, and may be computed
         in vain, rather is."""
         free = all(
-            isinstance(s, ir.Accumulate) and self.values.free(guard(s.op, s.value)[1])
+            isinstance(s, ir.Accumulate) and is_free(guard(s.op, s.value)[1])
             for s in statements(loop)
             if isinstance(s, ir.Accumulate | ir.Update)
         )
@@ -435,7 +435,7 @@ class Statements:
         elif chosen.lanes > 1:
             inner = self.values.lanes_where(chosen, value, scope)
             self._update(statement, value, inner, chosen)
-        elif self.values.free(value):
+        elif is_free(value):
             self._update(statement, value, scope, chosen)
         else:
             self._where(chosen, partial(self._update, statement, value, scope))

@@ -27,12 +27,10 @@ from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.cpu.llvm.transpose import picked
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import is_free
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
-
-_CHEAP = 12
-"""Nodes that may be computed in vain rather than branched around."""
 
 
 class Values:
@@ -238,7 +236,7 @@ class Values:
                 scope if not_taken is None else self.lanes_where(not_taken, otherwise, scope),
             )
             return b.select(condition, yes, no)
-        if self.free(then) and self.free(otherwise):
+        if is_free(then) and is_free(otherwise):
             yes, no = self.value(then, scope), self.value(otherwise, scope)
             return b.select(condition, yes, no)
         return self._branch(condition, then, otherwise, scope)
@@ -273,15 +271,6 @@ class Values:
             known = any(isinstance(v, ir.Load) and not v.total for v in walk(value))
             self.partial_cache[id(value)] = known
         return known
-
-    def free(self, value: ir.Value) -> bool:
-        """Whether it may and should be computed even where it is not needed."""
-        for count, v in enumerate(walk(value)):
-            if count > _CHEAP or (isinstance(v, ir.Load) and not v.total):
-                return False
-            if isinstance(v, ir.Call) and v.name not in math.SHORT:
-                return False
-        return True
 
 
 def _none(like: Val) -> str:

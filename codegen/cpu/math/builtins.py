@@ -29,8 +29,6 @@ _INTRINSICS = {
     "fmin": "minnum",
     "fmax": "maxnum",
 }
-SHORT = (frozenset(_INTRINSICS) | ROUNDINGS) - {"sqrt"}
-"""Functions that may as well be computed in vain."""
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:

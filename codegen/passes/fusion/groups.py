@@ -11,13 +11,12 @@ from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import SHORT
 from tcl.codegen.loopir.walk import loads, walk
 from tcl.codegen.passes.fusion.epilogues import Epilogue, ends, epilogue, prologue
 from tcl.codegen.passes.fusion.siblings import Sibling, sibling
 from tcl.common.dataclass import dataclass
 
-SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
-"""Built-in functions of one instruction."""
 _MOST = 16
 """Nests that may be fused with one."""
 
