@@ -223,12 +223,15 @@ class LoopEmitter:
 
     def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         span, step = scope.ranges[fold.dim].span, fold.step
-        if self._overlaps(fold, body, scope):
+        many = self._statements_at_most(body) >= _OVERLAPPING
+        if many and self._overlaps(fold, body, scope):
             self._overlapping(fold, body, scope)
         elif fold in self.above_fixed:
             if isinstance(span, int):
                 rest = span % fold.step
                 self._counted(fold, body, scope, number(span - rest), fold.step)
+                if rest and self.ragged.scalar(fold, body) and self._overlaps(fold, body, scope):
+                    rest = fold.step
                 if rest:
                     offset = scope.ranges[fold.dim].offset + (span - rest)
                     self._iteration(fold, body, scope, offset, rest, At(None, span - rest))
@@ -248,8 +251,6 @@ class LoopEmitter:
         if type(span) is not int or span <= fold.step or span % fold.step == 0:
             return False
         if special or range_.begun != At() or self.reduced[fold.dim]:
-            return False
-        if self._statements_at_most(body) < _OVERLAPPING:
             return False
         return adds_little(fold, body, span) and may_be_done_again(self.program, fold, body)
 

@@ -93,6 +93,21 @@ class Ragged:
         all of it lies side by side, or is read once for all lanes."""
         return self.masks and all(self._side_by_side(lanes.fold, body, None))
 
+    def scalar(self, fold: ir.Fold, body: ir.Statement) -> bool:
+        """Whether LLVM reads a part of a vector inside of a loop lane by lane, which takes longer
+        than all of it: of numbers of a byte or two, where the processor has no masks for them."""
+        if self.masks:
+            return False
+        for s in statements(body):
+            if isinstance(s, ir.For) and s.loop.kind is ir.Kind.VECTOR:
+                lane, values = s.loop.fold, (v for x in statements(s.body) for v in values_in(x))
+                read = (load.ref for value in values for load in loads(value))
+                narrow = (ref for ref in read if self._itemsize(ref) < _WORD)
+                moved = any(not provably_equal(self._step(ref, lane), 0) for ref in narrow)
+                if lane.dim == fold.dim and moved and all(self._side_by_side(lane, s.body, None)):
+                    return True
+        return False
+
     def _side_by_side(
         self, lane: ir.Fold, body: ir.Statement, product: ir.Fold | None
     ) -> Iterator[bool]:

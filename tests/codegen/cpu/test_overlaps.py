@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_kernels import Array, run, sized_of
-from nests import WIDE
+from nests import NARROW, WIDE
 
 from tcl.codegen.cpu.emit.emit import emit_program
+from tcl.codegen.devices import known_cpus
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 
+(CASCADE_LAKE,) = (p for p in known_cpus.PROFILES if p.title == "Cascade Lake")
 CLEARED = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 LOWER = """def f(float(M, K) A, float(K, N) B) -> (C) {
     C(m, n) +=! (n <= m) ? A(m, k) * B(k, n) : 0 }"""
@@ -67,3 +69,18 @@ def test_what_loops_leave_out_is_not_done_again() -> None:
     a, b = inputs(303, 50, 43)
     (found,) = run(LOWER, a, b, options=MappingOptions("mlp"))
     np.testing.assert_allclose(found, np.tril(a @ b), rtol=1e-5)
+
+
+@pytest.mark.parametrize("type_", ["uint8", "int16"])
+@pytest.mark.parametrize("reads", ["max(X(m, n), X(m, n + 2))", "X(m, n) + X(m, n + 1)"])
+def test_parts_of_vectors_of_narrow_numbers_are_whole_ones(type_: str, reads: str) -> None:
+    """Where the processor has no masks for them, LLVM would read lane by lane."""
+    x = np.random.default_rng(1).integers(0, 100, (5, 103)).astype(type_)
+    text = f"def f({type_}(M, N) X) -> ({type_}(M, 101) Y) {{ Y(m, n) = {reads} where n in 0:101 }}"
+    options = MappingOptions("naive").vectorize(16, 1)
+    for device in (NARROW, CASCADE_LAKE):
+        emitted = emit_program(schedule(sized_of(text, x), options, device), device).text
+        assert ("masked.load" in emitted) == (device is CASCADE_LAKE)
+    (found,) = run(text, x, options=options)
+    other = np.maximum(x[:, :101], x[:, 2:]) if "max" in reads else x[:, :101] + x[:, 1:102]
+    np.testing.assert_array_equal(found, other)
