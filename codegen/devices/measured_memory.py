@@ -24,7 +24,8 @@ class MeasuredMemory:
     """How results are best written, and what reading costs one core."""
 
     streamed_from: int
-    """Bytes of results from which on stores past the caches were quicker; ``NEVER`` if none."""
+    """Bytes of results, beside an operand of that size, from which on stores past the caches pay;
+    ``NEVER`` if none."""
     boundary_gain: float
     """How many times as fast short rows in the second cache were written whose vectors, as long as
     cache lines, begin on boundaries."""

@@ -91,7 +91,7 @@ def _streamed(memory: MeasuredMemory) -> str:
     """From which size on."""
     if memory.streamed_from == NEVER:
         return "at no size"
-    return f"for results of at least {memory.streamed_from >> 20} MB"
+    return f"where a loop nest touches at least {2 * memory.streamed_from >> 20} MB"
 
 
 def _gpus(said: Said) -> None:

@@ -1038,6 +1038,37 @@ def test_but_in_whole_lines_it_is(rows: int, lines: bool) -> None:
     assert [words in shown for words in ("at a multiple of", "past the caches")] == [lines, lines]
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "streams"),
+    [
+        ("A, float(N, F) B) -> (O) { O(n, f, w) = A(n, f, w) + B(n, f) }", (400, (400, 100)), True),
+        ("A, float(N, F) B) -> (O) { O(n, f, w) = A(n, f, w) + B(n, f) }", (44, (400, 100)), False),
+        ("A) -> (O) { O(n, f, w) = A(n, f / 2, w / 2) where f in 0:F, w in 0:W }", (400,), False),
+        (
+            """A) -> (O) { O(n, f, w) = A(n, f, w) + A(n + 1, f, w) + A(n + 2, f, w)
+            + A(n, f + 1, w) + A(n, f, w + 1) where n in 0:N - 2, f in 0:F - 1, w in 0:W - 1 }""",
+            (44,),
+            False,
+        ),
+        (
+            """A, float(G, 3, 3) K, float(G) B) -> (O) {
+            O(n, g, f, w) +=! A(n, f + i, w + j) * K(g, i, j)
+            O(n, g, f, w) = O(n, g, f, w) + B(g) }""",
+            (402, (16, 3, 3), (16,)),
+            False,
+        ),
+    ],
+    ids=["rows", "short rows", "overlapping vectors", "rows in turns", "sums"],
+)
+def test_only_whole_lines_are_written_past_the_caches(
+    text: str, shapes: tuple[Any, ...], streams: bool
+) -> None:
+    width, *others = shapes
+    given = sized("float(N, F, W) " + text, (400, 100, width), *others)
+    shown = show(schedule(given, MappingOptions("mlp"), ZEN3))
+    assert ("past the caches" in shown) == streams
+
+
 @pytest.mark.parametrize(("read", "peels"), [("c, h, w", True), ("c, w, h", False)])
 def test_rows_put_together_from_afar_begin_where_they_are(read: str, peels: bool) -> None:
     text = f"float(C, H, W) I) -> (O) {{ O(c, h, w) = I({read}) where h in 0:400, w in 0:400 }}"

@@ -39,6 +39,9 @@ from tcl.grammar.sizes.varying import Size, provably_divides, representative
 MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
+_LONG_ROW = 6
+"""Lines of a row that shares its ends with its neighbours, from which on stores past the caches
+pay."""
 _ROW_LINES = 64
 """Lines of a row of results from which on beginning at a boundary was measured to pay."""
 _ROW_HALVES = 96
@@ -98,16 +101,15 @@ class CpuPreset:
         if self.name not in MODELLED:
             return chosen
         lines = _writes_lines(program, one, chosen)
-        stream = _not_kept(program, nest, self.device) and (
-            lines or not _transposes(program, one, chosen)
+        in_order = lines or _read_in_order(program, one, chosen)
+        stream = _not_kept(program, nest, self.device) and _fills_lines(
+            program, one, chosen, peels=in_order and _can_begin_anywhere(nest, chosen)
         )
         ahead = () if cut_wholly(nest) else self._ahead(program, nest, chosen, stream)
         ahead = selected_ahead(program, nest, ahead, chosen, self.device)
         columns = columns_ahead(program, one, chosen, self.device)
         ahead = tuple(max(pair) for pair in zip_longest(ahead, columns, fillvalue=0))
-        peel = (stream or _wide_stores(program, one, chosen, self.device)) and (
-            lines or _read_in_order(program, one, chosen)
-        )
+        peel = in_order and (stream or _wide_stores(program, one, chosen, self.device))
         return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
 
     def _ahead(
@@ -137,7 +139,10 @@ class CpuPreset:
             found = replace(found, stage=panels_within(program, one, self.device, found))
             if nest.chunks:
                 found = replace(found, stage=_levels(program, nest, found, self.device))
-        return replace(found, stream=_not_kept(program, nest, self.device))
+        one = _one_chunk(nest) if nest.chunks else nest
+        peels = bool(led.peel) and _can_begin_anywhere(leader, led)
+        stream = _not_kept(program, nest, self.device) and _fills_lines(program, one, found, peels)
+        return replace(found, stream=stream)
 
 
 def parts_for_threads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
@@ -179,21 +184,50 @@ def _levels(
 
 
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
-    """Whether caches would not keep what the nest writes, nor is it read but by nests fused with
-    it: for its own size, or beside all that the nest reads. On Zen 4 with 32 MB for several
-    cores, results of 2 to 6 MB past the caches take .74 to .88 of the time where a nest touches
-    16 MB or more with two to five operands, .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one
-    operand of 4 MB, and 1.4 to 1.8 times where 2 to 6 MB are selected rows of a large table or a
-    part of a matrix. A momentum that the next result is made of takes .6 (5 arrays of 4 MB)."""
+    """Whether caches would not keep what the nest writes beside all that it reads, nor is it read
+    but by nests fused with it. On Zen 4 with 32 MB for several cores, results of 2 to 6 MB past the
+    caches take .74 to .88 of the time where a nest touches 16 MB or more with two to five operands,
+    .87 to 1.03 from 8 to 12 MB, 1.7 times as long with one operand of 4 MB, and 1.4 to 1.8 times
+    where 2 to 6 MB are selected rows of a large table or a part of a matrix. A momentum that the
+    next result is made of takes .6 (5 arrays of 4 MB)."""
     target = program.tensor(nest.point.target.tensor)
-    written = target.layout.bytes
-    if written < device.streamed_from:
-        least = 2 * device.streamed_from
-        if written < least // 8 or _touched(program, nest) < least:
-            return False
-    fused = next(group.names for group in fusion_groups(program.nests) if nest.name in group.names)
-    readers = (n for n in program.nests if n.name not in fused)
+    least = 2 * device.streamed_from
+    if target.layout.bytes < least // 8 or _touched(program, nest) < least:
+        return False
+    fused = next(group for group in fusion_groups(program.nests) if nest.name in group.names)
+    # What the first nest replaces, it has to read.
+    readers = (n for n in program.nests if n.name not in fused.names - {fused.leader.name})
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _can_begin_anywhere(nest: ir.Nest, chosen: NestOptions) -> bool:
+    """Whether loops along the lanes can begin on a boundary. Lanes of reductions have registers of
+    their own, and copies begin at the first point."""
+    return not nest.reduces and all(level < 0 for level in chosen.stage or ())
+
+
+def _fills_lines(program: ir.Program, nest: ir.Nest, chosen: NestOptions, peels: bool) -> bool:
+    """Whether results are written one whole line after the other, but for the ends of long rows.
+
+    Processors collect what goes past the caches in a few buffers, and write a part of a line to
+    memory where they need one for another line, or where the line is read. On a virtual machine
+    of a Zen 3, images whose last vectors overlap take 20 times as long so and more, rows in turns
+    of half a line each 3 to 7 times as long, convolutions 2 times. Where each row shares its ends
+    with its neighbours, rows of 104 bytes take 2 to 3 times as long, 176 bytes 1.2 to 2, 400 bytes
+    .7 to 1, and 800 bytes .6. ``peels``: whether loops begin on boundaries."""
+    position, lanes = chosen.vectorize or (-1, 1)
+    if position < 0:
+        return False
+    layout, lane = program.tensor(nest.point.target.tensor).layout, nest.dims[position]
+    sizes = {d.name: max(1, n) for d, n in zip(nest.dims, chosen.register or (), strict=False)}
+    vectors = sizes.pop(lane.name, 1)
+    length = representative(lane.extent)
+    alone = math.prod(sizes.values()) == 1
+    if peels:
+        alone = alone or lanes * layout.itemsize >= LINE
+        return alone and length * layout.itemsize >= _LONG_ROW * LINE
+    written = vectors * lanes * layout.itemsize
+    return alone and written % LINE == 0 and length % (vectors * lanes) == 0
 
 
 def _touched(program: ir.Program, nest: ir.Nest) -> int:
@@ -239,19 +273,6 @@ def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> b
     if any(a.scattered and lane in a.moving for a in accesses):
         return False
     return all(abs(a.strides.get(lane, 0)) in (0, a.itemsize) for a in accesses)
-
-
-def _transposes(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
-    """Whether results are transposed from pieces of rows. Their vectors go to several rows in
-    turns, so that stores past the caches, which wait for whole lines, often write parts of them: on
-    Zen 4, images of 160 x 280 x 228 floats take .44 of the time with plain stores."""
-    position, lanes = chosen.vectorize or (-1, 1)
-    if lanes == 1:
-        return False
-    lane, rows = nest.dims[position].name, zip(nest.dims, chosen.register or (), strict=False)
-    apart = [d.name for d, count in rows if count > 1 and d.name != lane]
-    reads = [access_of(program, nest, load) for load in operands(nest.point)]
-    return any(a.transposed(dim, lane, lanes) for a in reads for dim in apart)
 
 
 def _writes_lines(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
