@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -1663,3 +1664,27 @@ def test_what_data_seldom_choose_is_left_out_by_all_lanes(
     text = f"""float(N, C, 4) P, float(N, 4) T, int32(N) L) -> (G) {{
         G(n, c, k) = {condition} ? exp(P(n, c, k) - T(n, k)) : 0 }}"""
     assert chosen(ZEN3, text, (64, 91, 4), (64, 4), (64,)).vectorize == vectorize
+
+
+@pytest.mark.parametrize(
+    ("value", "rows"),
+    [
+        ("sqrt((D(m, n) + D(m + 1, n)) * (D(m, n) + D(m + 1, n)) + 1)", True),
+        ("sqrt((D(m, n) + D(m, n + 1)) * (D(m, n) + D(m, n + 1)) + 1)", False),
+    ],
+)
+def test_what_rows_compute_alike_is_computed_once(value: str, rows: bool) -> None:
+    """Differences along a row, of this row and the next one, but not of places in one row."""
+    value = re.sub(r"D\((.*?), (.*?)\)", r"fabs(X(\1, \2 + 2) - X(\1, \2))", value)
+    text = f"float(M, N) X) -> (Y) {{ Y(m, n) = {value} where m in 0:M - 1, n in 0:N - 3 }}"
+    assert ((planned(text, (200, 300)).register or (1,))[0] > 1) == rows
+
+
+def test_rows_that_a_quotient_gives_the_same_compute_alike() -> None:
+    """Two rows of pixels have the colours of one row of an image of half the size."""
+    text = """uint8(H, W) L, uint8(P, Q, 2) C) -> (uint8(H, W, 3) O) {
+        O(y, x, c) = uint8(min(max((298 * int32(L(y, x)) + tint) / 256, 0), 255))
+            where c in 0:3, u = int32(C(y / 2, x / 2, 0)) - 128,
+                v = int32(C(y / 2, x / 2, 1)) - 128,
+                tint = c == 0 ? 409 * v : (c == 1 ? -100 * u - 208 * v : 516 * u) }"""
+    assert planned(text, (288, 352), (144, 176, 2)).register == (2, 0, 3)

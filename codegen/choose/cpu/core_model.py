@@ -44,9 +44,11 @@ from tcl.codegen.choose.cpu.operation_costs import (
     conversion_cycles,
     deciding_sizes,
     divisions,
+    issued,
     issued_cycles,
     wide_cycles,
 )
+from tcl.codegen.choose.cpu.repeated_values import RepeatedValue, repeated_values
 from tcl.codegen.choose.cpu.variants import DotProducts, Seldom, seldom_chosen, shares_of_divided
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
@@ -143,6 +145,8 @@ class Core:
     innermost reduction, a branch leaves out the others."""
     seldom: tuple[Seldom, Core] | None = None
     """What few points of a nest without a reduction compute, and the core at the others."""
+    repeated: tuple[RepeatedValue, ...] = ()
+    """What several points of a register tile may compute alike, where nothing is reduced."""
     elsewhere: Elsewhere | None = None
     """What it is where bounds that the nest does not ask for here do not hold."""
     # What each register tile asks for, of which there are hundreds, found once:
@@ -243,11 +247,12 @@ class Core:
         )
         read = {v.operand for v in casts if isinstance(v.operand, ir.Load)} if converted else ()
         few = seldom_chosen(nest)
+        accesses = {ref: access_of(program, nest, load, device) for ref, load in loads.items()}
         return Core(
             nest,
             device,
             lanes,
-            tuple(access_of(program, nest, load, device) for load in loads.values()),
+            tuple(accesses.values()),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             {dims: c - converted.get(dims, 0.0) for dims, c in arithmetic.items()},
             addition_cycles(nest, fused.points) if device.adds_beside and nest.reduces else {},
@@ -260,6 +265,7 @@ class Core:
             within=within,
             divided=shares_of_divided(nest, fused.points),
             seldom=few and (few, Core.read(program, few.otherwise, device, fused)),
+            repeated=repeated_values(nest, accesses, issued, bool(converted)),
             conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads.values()),
         )
 

@@ -51,7 +51,7 @@ def arithmetic_cycles(
 
 def issued_cycles(nest: ir.Nest, fused: Collection[ir.Point] = ()) -> dict[frozenset[str], float]:
     """As ``arithmetic_cycles``, without what the unit that divides takes besides."""
-    return _counted(nest, fused, _issued, _accumulation_cycles)
+    return _counted(nest, fused, issued, _accumulation_cycles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def wide_cycles(
 
     def cycles(value: ir.Value) -> float:
         types = [v.type for v in (value, *children(value)) if not v.type.is_bool]
-        return _issued(value) * max((registers(t) for t in types), default=1)
+        return issued(value) * max((registers(t) for t in types), default=1)
 
     def added(point: ir.Point, multiplied: bool) -> float:
         return _accumulation_cycles(point, multiplied) * registers(point.type)
@@ -294,10 +294,10 @@ def _cycles(value: ir.Value, call: float = CALL_CYCLES) -> float:
 
 def whole_cycles(value: ir.Value, device: CpuProfile, lanes: int) -> float:
     """Of a vector of so many of a value, the unit that divides included."""
-    return _issued(value) + _divider_cycles(value, device, lanes)
+    return issued(value) + _divider_cycles(value, device, lanes)
 
 
-def _issued(value: ir.Value) -> float:
+def issued(value: ir.Value) -> float:
     """As ``_cycles``, without what the unit that divides takes besides."""
     if isinstance(value, ir.Call) and value.name in NORMS:
         return _NORM_CYCLES

@@ -54,6 +54,7 @@ from tcl.codegen.choose.cpu.operand_loads import (
     staged_operands,
 )
 from tcl.codegen.choose.cpu.operation_costs import beside_each_other
+from tcl.codegen.choose.cpu.repeated_values import repeated_cycles
 from tcl.codegen.choose.cpu.unrolled_steps import (
     WRITTEN_OUT_POINTS,
     all_steps_fit,
@@ -235,9 +236,10 @@ def _tile_of(
 def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles of the arithmetic of one step of a register tile."""
     along = along_lanes(core, lane)
+    repeated = _repeated(core, lane, sizes)
     if core.deciding and _decides(core, lane, sizes):
-        return _sum(core, lane, sizes, along.decided)
-    work = _sum(core, lane, sizes, along.work)
+        return _sum(core, lane, sizes, along.decided) - repeated
+    work = _sum(core, lane, sizes, along.work) - repeated
     if along.added:
         work = beside_each_other(work, _sum(core, lane, sizes, along.added))
     if along.divided:
@@ -248,6 +250,13 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
         if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
             work -= (1.0 - WHOLE_CALL / 2) * called
     return work
+
+
+def _repeated(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles of the arithmetic of a register tile that several of its points need once."""
+    if not core.repeated or lane is None:
+        return 0.0
+    return core.halves(lane) * repeated_cycles(core.repeated, sizes, lane, core.lanes)
 
 
 def _decides(core: Core, lane: str | None, sizes: Mapping[str, int]) -> bool:
