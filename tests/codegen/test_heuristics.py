@@ -1688,3 +1688,32 @@ def test_rows_that_a_quotient_gives_the_same_compute_alike() -> None:
                 v = int32(C(y / 2, x / 2, 1)) - 128,
                 tint = c == 0 ? 409 * v : (c == 1 ? -100 * u - 208 * v : 516 * u) }"""
     assert planned(text, (288, 352), (144, 176, 2)).register == (2, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "steps"),
+    [
+        (  # windows of which rows of results share little
+            "float(N, H, W, C) X, float(3, 3, C) K) -> (Y) { Y(n, h, w, c) +=! "
+            "X(n, 2 * h + i, 2 * w + j, c) * K(i, j, c) }",
+            ((4, 113, 113, 48), (3, 3, 48)),
+            (3, 3),
+        ),
+        (  # pools
+            "float(N, H, W, C) X) -> (Y) { Y(n, h, w, c) +=! X(n, 2 * h + i, 2 * w + j, c) "
+            "where i in 0:2, j in 0:2 }",
+            ((8, 56, 56, 96),),
+            (2, 2),
+        ),
+        (  # a long reduction around short ones
+            "float(N, C, H, W) X, float(F, C, 3, 3) K) -> (Y) { Y(n, f, h, w) +=! "
+            "X(n, c, h + 2 * i, w + 2 * j) * K(f, c, i, j) }",
+            ((4, 24, 46, 46), (32, 24, 3, 3)),
+            (0, 0),
+        ),
+    ],
+)
+def test_few_short_reductions_are_written_out_together(
+    text: str, shapes: tuple[tuple[int, ...], ...], steps: tuple[int, ...]
+) -> None:
+    assert (planned(text, *shapes).register or ())[-2:] == steps

@@ -37,12 +37,30 @@ _CUT_VECTOR = 2
 """Registers more that steps which are written out need where the last vector of a row is read under
 a mask: LLVM loads the whole ones of all steps first. With 13 rows of 24 floats and four steps, 18
 of 26 sums lay in memory on AVX-512 beside an epilogue, which took 1.8 times as long."""
+_WHOLE_POINTS = 72
+"""Points up to which all of several reductions are written out."""
 _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 
 
 def steps_written_out(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """The reductions of which so many steps, two or more, are best written out."""
+    """The reductions of which so many steps, two or more, are best written out: all of the few
+    short ones, if the innermost are. At the end of a loop of two or three steps the core goes the
+    wrong way, and sums that no loop keeps need not begin as zeros. On Zen 3, windows of 3 x 3 and
+    pools of 2 x 2 with lanes along channels take .65 to .85 of the time."""
+    steps = innermost_written_out(core, lane, sizes)
+    every = {d.name: d.extent for d in core.reduced}
+    points = math.prod(sizes.values()) * core.fused.registers * math.prod(every.values())
+    if not steps or points > _WHOLE_POINTS or core.compacted or lane in every:
+        return steps
+    short = max(every.values()) < SHORT_LOOP and all(n == every[d] for d, n in steps.items())
+    return every if short else steps
+
+
+def innermost_written_out(
+    core: Core, lane: str | None, sizes: Mapping[str, int]
+) -> Mapping[str, int]:
+    """As ``steps_written_out``, without reductions around these."""
     if window := window_of(core, lane, sizes):
         return window
     steps = unrolled_steps(core, lane, sizes)
