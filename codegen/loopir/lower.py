@@ -12,11 +12,12 @@ from dataclasses import field, replace
 from typing import assert_never
 
 from tcl.codegen.loopir import ir, reciprocals
+from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
-from tcl.codegen.loopir.quotients import interval_at_points
+from tcl.codegen.loopir.quotients import COMPARISONS, interval_at_points
 from tcl.codegen.loopir.scans import with_running_results
-from tcl.codegen.loopir.walk import loads
+from tcl.codegen.loopir.walk import loads, variables, walk
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import Size, largest
@@ -66,6 +67,10 @@ class _StatementLowering:
     lets: list[ir.Let] = field(default_factory=list)
     let_values: dict[str, ck.Expr] = field(default_factory=dict)
     exact_lets: dict[str, ir.Affine | ir.Value] = field(default_factory=dict)
+    positions: dict[str, ir.Affine] = field(default_factory=dict)
+    """The lets that are index expressions, and are named by bounds and in subscripts alone, ..."""
+    named: frozenset[str] = frozenset()
+    """... as these are not: what is computed of the same name is computed together."""
     sequential: str | None = None
 
     def nest(self) -> ir.Nest:
@@ -77,7 +82,10 @@ class _StatementLowering:
             self.dims[index] = self.by_dim[dim.name] = dim
         for let in statement.lets:
             self.let_values[let.name] = let.value
-            self.lets.append(ir.Let(let.name, self.value(let.value)))
+            own = self.value(let.value)
+            self.lets.append(ir.Let(let.name, own))
+            if let.name not in self.named and (found := self._index(own)) is not None:
+                self.positions[let.name] = found
         type_ = self.tensors[statement.target].layout.type
         condition, rhs = term(statement)
         holds = None if condition is None else self.value(condition)
@@ -89,8 +97,23 @@ class _StatementLowering:
             value = ir.Select(holds, value, identity(statement.op, type_), type_)
         target = ir.TensorRef(statement.target, places)
         value = reciprocals.added(statement.op, value)
-        point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
+        lets = self._named(target, value)
+        named = self.named.union(let.name for let in lets if let.name in self.positions)
+        if named != self.named:
+            again = _StatementLowering(self.sized, self.at, self.name, self.tensors, named=named)
+            return again.nest()
+        point = ir.Point(lets, target, type_, statement.op, statement.initialise, value)
         return ir.Nest.over(self.name, self.dims.values(), point, self.sequential)
+
+    def _named(self, target: ir.TensorRef, value: ir.Value) -> tuple[ir.Let, ...]:
+        """The lets, without index expressions that nothing names any more."""
+        found: list[ir.Let] = []
+        names = variables([value, *(s.value for s in target.computed)])
+        for let in reversed(self.lets):
+            if let.name in names or let.name not in self.positions:
+                found.append(let)
+                names |= variables([let.value])
+        return tuple(reversed(found))
 
     def _own_indices(self) -> tuple[ir.Affine, ...]:
         indices = self.at.statement.indices
@@ -131,7 +154,8 @@ class _StatementLowering:
             case ck.Unary(op=op, operand=operand, type=type_):
                 return ir.Unary(op, self.value(operand), type_)
             case ck.Binary(op=op, left=left, right=right, type=type_):
-                return ir.Binary(op, self.value(left), self.value(right), type_)
+                found = ir.Binary(op, self.value(left), self.value(right), type_)
+                return self._bounded(found) if op in COMPARISONS else found
             case ck.Select(condition=c, then=then, otherwise=otherwise, type=type_):
                 return ir.Select(self.value(c), self.value(then), self.value(otherwise), type_)
             case ck.Call(name=name, arguments=arguments, type=type_):
@@ -140,6 +164,40 @@ class _StatementLowering:
                 return ir.Cast(self.value(operand), type_)
             case _:
                 assert_never(expr)
+
+    def _bounded(self, compared: ir.Binary) -> ir.Binary:
+        """A comparison; one of index expressions as that of their dimensions, whatever their names
+        and factors, so that loops can go by it."""
+        if bounds_of(compared) is not None:
+            return compared
+        sides = []
+        for side in (compared.left, compared.right):
+            index = self._index(side)
+            if index is None:
+                return compared
+            sides.append(ir.Position(index, side.type) if index.terms else side)
+        return replace(compared, left=sides[0], right=sides[1])
+
+    def _index(self, value: ir.Value) -> ir.Affine | None:
+        """A value as an index expression, where all of its arithmetic is in its own type, which
+        holds it (``RangeInferenceError``); None where it is no such thing."""
+        alike = value.type.is_integral and all(v.type == value.type for v in walk(value))
+        return self._affine(value) if alike else None
+
+    def _affine(self, value: ir.Value) -> ir.Affine | None:
+        match value:
+            case ir.Position(index=index):
+                return index
+            case ir.Const(value=int(constant)):
+                return ir.Affine((), constant)
+            case ir.Variable(name=name):
+                return self.positions.get(name)
+            case ir.Binary(op="+" | "-" | "*" as op, left=left, right=right):
+                one, other = self._affine(left), self._affine(right)
+                if one is not None and other is not None:
+                    found = _exact_binary(op, one, other)
+                    return found if isinstance(found, ir.Affine) else None
+        return None
 
     def _size(self, expr: ck.Size | ck.Dimension) -> int:
         if isinstance(expr, ck.Size):

@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import inside as directly_inside
 from tcl.codegen.loopir.walk import statements, walk
+from tcl.grammar.sizes.varying import Size
 from tcl.grammar.syntax.types import INT64, UINT64
 
 _Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
@@ -288,7 +289,7 @@ class _Checks:
         if loop.kind is not ir.Kind.SERIAL or not self.dims[loop.fold.dim].reduction:
             raise self.fail(f"{loop.fold.name} cannot leave out iterations")
         terms = [term for index, _ in cut.bounds for term in index.terms]
-        if any(name not in self.dims or abs(factor) != 1 for name, factor in terms):
+        if any(name not in self.dims or isinstance(factor, Size) for name, factor in terms):
             raise self.fail(f"{loop.fold.name} has bounds that do not say where it ends")
 
     def check_write(

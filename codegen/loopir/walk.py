@@ -45,6 +45,11 @@ def loads(value: ir.Value) -> Iterator[ir.Load]:
     return (v for v in walk(value) if isinstance(v, ir.Load))
 
 
+def variables(values: Iterable[ir.Value]) -> set[str]:
+    """The names of all variables inside of values."""
+    return {v.name for value in values for v in walk(value) if isinstance(v, ir.Variable)}
+
+
 def rebuilt(value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """``value`` with the values directly inside it changed, subscripts left as they are."""
     if isinstance(value, ir.Call):

@@ -1717,3 +1717,13 @@ def test_few_short_reductions_are_written_out_together(
     text: str, shapes: tuple[tuple[int, ...], ...], steps: tuple[int, ...]
 ) -> None:
     assert (planned(text, *shapes).register or ())[-2:] == steps
+
+
+def test_padding_of_strided_windows_is_asked_for_once_per_tile() -> None:
+    """Whether rows and columns are named, and how far windows are apart."""
+    text = """float(H, W, C) X, float(3, 3, C) F) -> (Y) {
+        Y(h, w, c) +=! (y >= 0 && y < H && x >= 0 && x < W) ? X(y, x, c) * F(i, j, c) : 0
+            where h in 0:H / 2, w in 0:W / 2, y = 2 * h + i - 1, x = 2 * w + j - 1 }"""
+    found = show(schedule(sized(text, (56, 56, 24), (3, 3, 24)), DEFAULT, ZEN3))
+    assert "where all points have" in found
+    assert "let y" not in found

@@ -217,6 +217,12 @@ def test_triangles_take_half_of_the_square(
         ("j == i", lambda i, j: i == j),
         ("!(j > i) && B(j, k) > 0", lambda i, j: j <= i),
         ("j < i && j >= 5", lambda i, j: (j < i) & (j >= 5)),
+        ("2 * j <= i + 3", lambda i, j: 2 * j <= i + 3),
+        (
+            "i < 3 * j - 4 && 5 * j + 2 * i < 200",
+            lambda i, j: (i < 3 * j - 4) & (5 * j + 2 * i < 200),
+        ),
+        ("2 * i - 7 * j >= -90 && 3 * j > 40", lambda i, j: (2 * i - 7 * j >= -90) & (3 * j > 40)),
     ],
 )
 def test_products_with_triangular_matrices(

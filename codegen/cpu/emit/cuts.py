@@ -91,15 +91,22 @@ class Cuts:
             rest = self._rest(bound, dim, scope, most=not some)
             factor = bound[0].coefficient(dim)
             if factor > 0:
-                stops.append(b.binary("sub nsw", number(bound[1]), rest))
+                left = b.binary("sub nsw", number(bound[1]), rest)
+                stops.append(self._turns(b.binary("add nsw", left, number(factor - 1)), factor))
             elif factor < 0:
-                starts.append(
-                    b.binary("add nsw", b.binary("sub nsw", rest, number(bound[1])), number(1))
-                )
+                beyond = b.binary("sub nsw", rest, number(bound[1]))
+                starts.append(self._turns(b.binary("sub nsw", beyond, number(factor)), -factor))
             else:  # nowhere, unless it holds for the rest
                 holds = b.compare("icmp slt", rest, number(bound[1]))
                 stops.append(b.select(holds, number(_FAR), number(0)))
         return _Ends(tuple(starts), tuple(stops))
+
+    def _turns(self, points: Val, factor: int) -> Val:
+        """How often a factor is in a number of points, of which fewer than none are none."""
+        if factor == 1:
+            return points
+        points = self.b.intrinsic("smax", points, number(0))
+        return self.b.binary("udiv", points, number(factor))
 
     def _rest(self, bound: Bound, dim: str, scope: Scope, *, most: bool) -> Val:
         """A bound's index expression where the loop over ``dim`` starts, its least value or its

@@ -18,7 +18,7 @@ from tcl.codegen.loopir.periods import periods_of, within_periods
 from tcl.codegen.loopir.terms import guard, guards
 from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.sizes.varying import representative
+from tcl.grammar.sizes.varying import Size, representative
 
 _WORTH = 7 / 8
 """The part of the points at which bounds hold up to which loops are cut: at borders alone, as of
@@ -46,7 +46,7 @@ def cut_bounds(
     bounds = tuple(
         (index, bound)
         for index, bound in all_
-        if index.terms and all(n in names and abs(c) == 1 for n, c in index.terms)
+        if index.terms and all(n in names and not isinstance(c, Size) for n, c in index.terms)
     )
     return bounds if bounds and reached_share(nest, bounds, {}) <= most else ()
 
