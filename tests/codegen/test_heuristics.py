@@ -887,6 +887,29 @@ def test_windows_far_apart_are_transposed_for_a_sum() -> None:
     assert (found.register or ())[5] == 3, "the row of a window, which lies in memory in order"
 
 
+def test_pieces_of_rows_are_the_better_power_of_two() -> None:
+    """Of windows along rows, three vectors wait for the accumulators less than two; four do as
+    well."""
+    text = """double(S, T) P, double(S, T) M) -> (V) {
+        V(s, t) +=! (P(s, t + k) - M(s, t)) * (P(s, t + k) - M(s, t))
+            where k in 0:20, t in 0:T - 19 }"""
+    assert chosen(ZEN3, text, (200, 1000), (200, 1000)).register == (0, 4, 0)
+
+
+@pytest.mark.parametrize(("condition", "vectors"), [("k < m", 6), ("m < 40", 3)])
+def test_loops_that_end_elsewhere_each_time_have_more_vectors_inside(
+    condition: str, vectors: int
+) -> None:
+    text = f"""float(M, X) F) -> (S) {{
+        S(x) +=! {condition} ? fabs(F(m, x) - F(k, x)) : 0 where k in 0:M }}"""
+    assert (chosen(ZEN3, text, (21, 144)).register or ())[0] == vectors
+
+
+def test_rows_of_five_or_seven_vectors_are_read_once() -> None:
+    text = "float(T, P) X, float(P) M) -> (W) { W(p) +=! (X(t, p) - M(p)) / 3 }"
+    assert chosen(ZEN3, text, (4000, 53), (53,)).register == (7, 0)
+
+
 STENCIL = "float(M, N) A) -> (B) { B(i, j) = A(i, j) + A(i + 1, j) + A(i + 2, j) + A(i, j + 1) }"
 
 

@@ -16,7 +16,13 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.costs import CALL_CYCLES, STREAMS
 from tcl.codegen.choose.cpu.footprints import columns_of, footprint, stay_near, surely_cached
 from tcl.codegen.choose.cpu.operation_costs import arithmetic_cycles
-from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest, of_whole_lines
+from tcl.codegen.choose.cpu.register_tiles import (
+    TileChoice,
+    fastest,
+    of_whole_lines,
+    tiles_of,
+)
+from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
 from tcl.codegen.choose.cpu.unrolled_steps import steps_written_out
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
@@ -257,12 +263,12 @@ def _put_together_once(core: Core, lane: str | None) -> tuple[int, ...]:
 
 
 def _vectors(core: Core, lane: str, most: int) -> int:
-    """Vectors of a register tile that has no rows, where ``most`` are as quick as any: a power of
-    two unless all tiles are whole or there is but one, as lines of the cache are fetched in
-    pairs, or these are a period of what lanes take. Pieces of rows, which are read once for several
-    reductions, are long, and of one length: on Zen 4, minima and maxima of columns take .5 to .97
-    of the time with four vectors, compared with two, and those that the second cache does not hold
-    .7 to .86 with 8 to 10 instead."""
+    """Vectors of a register tile that has no rows, where ``most`` are as quick as any: the better
+    power of two next to it unless all tiles are whole or there is but one, as lines of the cache
+    are fetched in pairs, or these are a period of what lanes take. Pieces of rows, which are read
+    once for several reductions, are long, and of one length: on Zen 4, minima and maxima of columns
+    take .5 to .97 of the time with four vectors, compared with two, and those that the second cache
+    does not hold .7 to .86 with 8 to 10 instead."""
     extent = core.nest.dim(lane).extent
     if core.fused.sums > 1 and core.nest.reduces and not _waits_for_pieces(core):
         in_order = all(a.strides.get(lane, 0) in (0, a.itemsize) for a in core.reads)
@@ -273,7 +279,11 @@ def _vectors(core: Core, lane: str, most: int) -> int:
         return max(most, -(-vectors // pieces))
     whole = extent % (most * core.lanes) == 0 or extent <= most * core.lanes
     whole = whole or any(a.has_period(lane, core.lanes, most) for a in core.reads)
-    return of_whole_lines(core, lane, most if whole else 1 << (most.bit_length() - 1))
+    fewer = 1 << (most.bit_length() - 1)
+    if not whole and fewer < most:
+        tiles = [t for t in ({lane: fewer}, {lane: 2 * fewer}) if t in tiles_of(core, lane, ())]
+        most = min(tiles, key=lambda tile: nest_cycles(core, lane, tile))[lane]
+    return of_whole_lines(core, lane, most)
 
 
 def _blocking(

@@ -59,8 +59,10 @@ _WHOLE_ROWS = 9, 11
 .8 to 1.5 times as long as the others, 1.02 in the mean of 33 defs; the model says .95 or less.)"""
 _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
+_ONE_ROW = (8, 5, 7)
+"""Vectors more, where there is one row: of the last ones, all of it ..."""
 _LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
-"""Vectors more, where there is one row."""
+"""... and where the row is a list's."""
 _NEIGHBOURS: tuple[int, ...] = (2, 3, 4)
 """Points that share what they read, where nothing is reduced ..."""
 _SIDE_BY_SIDE = (2, 4, 8)
@@ -323,7 +325,7 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
         last = found[-1].cycles if enough else math.inf
         singles[lane] = {}
         for d, row in rows.items():
-            made = _cheapest(core, ((lane, t) for t in _tiles(core, lane, row)), last)
+            made = _cheapest(core, ((lane, t) for t in tiles_of(core, lane, row)), last)
             singles[lane][d] = made
             if len(rows) <= _PAIRED:  # all are promising, whatever the others take
                 last = min(last, made.cycles)
@@ -333,7 +335,7 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
         alone = singles[lane]
         promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
         pairs = itertools.combinations([d for d in alone if d in promising], 2)
-        tiles = [(lane, t) for pair in pairs for t in _tiles(core, lane, pair)]
+        tiles = [(lane, t) for pair in pairs for t in tiles_of(core, lane, pair)]
         found += [_cheapest(core, tiles, min(most, _least(found).cycles))] if tiles else []
     return _with_fewer_points(core, _least(found))
 
@@ -373,7 +375,7 @@ def of_whole_lines(core: Core, lane: str, vectors: int) -> int:
     if core.steps < _LONG_COLUMN or not far:
         return vectors
     more = 2 * LINE // (min(far) * core.lanes)
-    if more <= vectors or {lane: more} not in _tiles(core, lane, ()):
+    if more <= vectors or {lane: more} not in tiles_of(core, lane, ()):
         return vectors
     longer, shorter = (nest_cycles(core, lane, {lane: n}) for n in (more, vectors))
     return more if longer <= _NEARLY_WHOLE * shorter else vectors
@@ -593,14 +595,14 @@ def _is_sorted(access: OperandAccess, lane: str) -> bool:
     return 2 <= access.strides.get(lane, 0) / access.itemsize <= SORTED_APART
 
 
-def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+def tiles_of(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
     """Register tiles with rows along all of these dimensions; of one dimension, a single row too,
     of none only that."""
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
     apart = core.products is None and _is_computed_apart(core.nest.point)
     loaded = _LOADED * max(0, _own_operands(core) - 1)
-    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else (8,)))
+    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else _ONE_ROW))
     along = lane is not None and core.nest.dim(lane).reduction
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
     more = core.products.extra_registers if core.products is not None else 0
@@ -613,10 +615,11 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
         and all(access.count(tile) <= STREAMS for access in far)
     ]
     for v in vectors:
-        if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
+        row = 1 if lane is None else -(-extents[lane] // core.lanes)
+        if v > max(1, row) or (v in _ONE_ROW[1:] and v != row and not core.compacted):
             continue
         for tile, size in shapes:
-            if tile and v > _VECTORS[-1]:
+            if tile and v not in _VECTORS:
                 continue
             points = size * v
             whole = {**tile, lane: v} if lane is not None else tile

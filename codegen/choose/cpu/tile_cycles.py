@@ -320,7 +320,7 @@ def _step_cycles(
     if along:
         busy += COUNTING_CYCLES if core.extreme else 0.0
     steps = max(1, steps // _vectors_along(core, lane, sizes))
-    around = _loop_end_cycles(core, sizes, tile, steps)
+    around = _loop_end_cycles(core, lane, sizes, tile, steps)
     inner = core.innermost
     long = inner is not None and inner.extent >= SHORT_LOOP and not core.compacted
     if long and along_lanes(core, lane).busy:
@@ -331,8 +331,11 @@ def _step_cycles(
     return max(busy, core.latency) + around + stored
 
 
-def _loop_end_cycles(core: Core, sizes: Mapping[str, int], tile: Tile, steps: int) -> float:
-    """A step's share of the ends of loops that the core did not foresee."""
+def _loop_end_cycles(
+    core: Core, lane: str | None, sizes: Mapping[str, int], tile: Tile, steps: int
+) -> float:
+    """A step's share of the ends of loops that the core did not foresee: of short ones, of those
+    through lists, and of those that end elsewhere each time, as where a condition ends them."""
     inner = core.innermost
     if inner is not None and inner.extent < SHORT_LOOP:
         many = inner.extent * math.prod(sizes.values()) > WRITTEN_OUT_POINTS
@@ -340,6 +343,9 @@ def _loop_end_cycles(core: Core, sizes: Mapping[str, int], tile: Tile, steps: in
             turns = inner.extent // tile.unrolled if not tile.window else 1
             ends = tile.unrolled < inner.extent and (turns > 2 or many)
             return LOOP_END_CYCLES / inner.extent if ends else 0.0
+    dims, share = core.within
+    if inner is not None and inner.name in dims and len(dims) > 1 and inner.name != lane:
+        return LOOP_END_CYCLES / max(1.0, inner.extent * share)
     return LOOP_END_CYCLES / steps if core.compacted else 0.0  # nobody foresees that of a list
 
 
