@@ -305,7 +305,7 @@ class Statements:
         """Whether what an update needs may be computed where it does not count, too."""
         values = [value, *(s.value for s in ref.computed), *(let.value for let in lets)]
         affine = all(load.ref.is_affine for v in values for load in loads(v))
-        return affine and all(map(self.values.free, values))
+        return affine and all(map(is_free, values))
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""
