@@ -7,7 +7,7 @@ them, it is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -106,12 +106,24 @@ def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]
         selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
         found += bounds_within(part for each in selects for part in parts(each.condition))
     lane = None if nest.reduces or nest.lane is None else nest.lane.dim
+    if lane is not None:
+        found += [
+            bound for p in points for bound in _bounds_of_masks(p) if bound[0].coefficient(lane)
+        ]
     for index, bounds in (piece for p in points for piece in periods_of(nest, p).values()):
         moving = (index, *(each for each, _ in bounds))
         if lane is None or any(each.coefficient(lane) for each in moving):
             found += bounds
     bounds = tuple(dict.fromkeys((index, bound) for index, bound in found if index.terms))
     return bounds if all(n in names for index, _ in bounds for n, _ in index.terms) else ()
+
+
+def _bounds_of_masks(point: ir.Point) -> Iterator[Bound]:
+    """The bounds under which a point without a reduction reads what may not be there otherwise, as
+    around a border: lanes at some of which they do not hold read it under a mask."""
+    value = point.value
+    if isinstance(value, ir.Select) and not all(x.total for x in loads(value.then)):
+        yield from bounds_within(parts(value.condition))
 
 
 def mostly_held(nest: ir.Nest, bounds: Sequence[Bound], widths: Mapping[str, int]) -> float:
@@ -134,7 +146,7 @@ def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point
         return value.then if condition is None else replace(value, condition=condition)
 
     point = within_periods(nest, point, bounds)
-    return replace(point, value=chosen(point.value)) if nest.reduces else point
+    return replace(point, value=chosen(point.value))
 
 
 def guard_of_results(group: FusionGroup) -> ir.Value | None:

@@ -21,7 +21,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import interval_of, piece_of
-from tcl.codegen.loopir.walk import loads, statements, values_in
+from tcl.codegen.loopir.walk import dims_of_values, loads, statements, values_in
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu
@@ -237,3 +237,57 @@ def test_what_is_computed_beside_a_result_has_index_expressions_inside_too() -> 
     made = run(text, array, options=options)
     assert np.array_equal(made[0], array - np.roll(array, 1, 1))
     assert np.array_equal(made[1], made[0] + np.roll(array, -1, 1))
+
+
+def bordered(rng: random.Random) -> tuple[str, list[Array]]:
+    """A def that reads neighbours but at some borders, and its inputs."""
+    sizes = [rng.choice([1, 2, 7, 8, 17, 31, 40, 67]) for _ in range(2)]
+    type_, steps = rng.choice(TYPES), [rng.randrange(-3, 4) for _ in range(4)]
+    inside, reads = [], []
+    for di, dj in (steps[:2], steps[2:]):
+        for name, step, size in (("i", di, sizes[0]), ("j", dj, sizes[1])):
+            inside += [f"{name} >= {-step}"] if step < 0 else []
+            inside += [f"{name} < {size - step}"] if step > 0 else []
+        reads.append(f"X(i + {di}, j + {dj})")
+    rng.shuffle(inside)
+    more = rng.choice(["", "", " && Y(i, j) > 0"])
+    otherwise = rng.choice(["0", "X(i, j)", f"Y(i, j) > 1 ? {sizes[0]} : Y(i, j)"])
+    value = f"{' && '.join(inside or ['i >= 0'])}{more} ? {' - '.join(reads)} : {otherwise}"
+    ranges = f"where i in 0:{sizes[0]}, j in 0:{sizes[1]}"
+    statement, made = f"O(i, j) = {value} {ranges}", rng.choice(["O", "O, P"])
+    if made != "O":
+        statement += f" P(i, j) = {value.replace('X', 'O')} {ranges}"
+    shape = ", ".join(map(str, sizes))
+    text = f"def f({type_}({shape}) X, {type_}({shape}) Y) -> ({made}) {{ {statement} }}"
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    numbers = numpy_dtype(SCALAR_TYPES[type_])
+    return text, [draw.integers(-9, 10, sizes).astype(numbers) for _ in range(2)]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_borders(seed: int) -> None:
+    check_random_defs(bordered, f"borders {seed}", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_more_random_borders(seed: int) -> None:
+    check_random_defs(bordered, f"more borders {seed}", 25)
+
+
+def test_inside_of_a_border_neighbours_are_read_without_masks() -> None:
+    text = """def f(float(H, W) X) -> (O) {
+        O(y, x) = y > 0 && x > 0 && x < W - 1 ? X(y - 1, x - 1) + X(y, x + 1) : 0
+            where y in 0:H, x in 0:W }"""
+    array = np.random.default_rng(0).integers(-9, 10, (5, 61)).astype(np.float32)
+    sized = sized_of(text, array)
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),))
+    built = cpu.schedule(sized, options, replace(host_cpu(), threads=1))
+    (found,) = (s for k in built.kernels for s in statements(k.body) if isinstance(s, ir.Within))
+    asked = [v for s in statements(found.then) for v in values_in(s) if isinstance(v, ir.Select)]
+    assert [dims_of_values([v.condition]) for v in asked] == [{"s0.y"}]
+    check_interpreted(sized, [array], built, "in two versions")
+    (made,) = run(text, array, options=options)
+    expected = np.zeros_like(array)
+    expected[1:, 1:-1] = array[:-1, :-2] + array[1:, 2:]
+    assert np.array_equal(made, expected)
