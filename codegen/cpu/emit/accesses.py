@@ -529,6 +529,9 @@ class AccessEmitter:
         if at.own is not None:
             pointer = self.pointers.moved(pointer, at.own)
         elif at.apart(layout.itemsize):
+            narrow = layout.itemsize < GATHERED and lanes * layout.itemsize <= _REGISTER
+            if narrow and not self.masks and mask == leading(lanes, active):
+                return self._load_pieces(pointer, tensor, layout, lanes, active)
             return b.read(tensor, pointer, layout.alignment, type_, lanes, mask)
         else:
             pointer = self._lane_places(pointer, at.step, lanes)
@@ -536,6 +539,29 @@ class AccessEmitter:
         align, zero = Val(str(layout.alignment), "i32"), Val("zeroinitializer", type_, lanes)
         text = b.call_text(name, zero.ty, pointer, align, mask, zero)
         return b.load(tensor, text, type_, lanes)
+
+    def _load_pieces(
+        self, pointer: Val, tensor: str, layout: ir.Layout, lanes: int, active: int
+    ) -> Val:
+        """The first lanes, and 0 in the others, in the longest pieces of which there is one: LLVM
+        reads numbers of a byte or two under a mask lane by lane."""
+        b, type_ = self.b, memory_type(layout.type)
+        found = Val("zeroinitializer", type_, lanes)
+        for count in (lanes >> k for k in range(1, lanes.bit_length())):
+            if not active & count:
+                continue
+            before, size = active & -2 * count, count * layout.itemsize
+            there = self.pointers.advance(pointer, before * layout.itemsize)
+            if size > _WORD_BYTES:  # the first half
+                half = b.read(tensor, there, layout.alignment, type_, count)
+                found = self._first_lanes(half, lanes)
+                continue
+            word, words = f"i{8 * size}", lanes // count
+            part = b.read(tensor, there, layout.alignment, word)
+            whole = b.op(f"bitcast {found} to <{words} x {word}>", word, words)
+            whole = b.op(f"insertelement {whole}, {part}, i32 {before // count}", word, words)
+            found = b.op(f"bitcast {whole} to {vector(type_, lanes)}", type_, lanes)
+        return found
 
     def _block(
         self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope

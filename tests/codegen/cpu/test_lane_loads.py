@@ -94,3 +94,13 @@ def test_what_is_selected_for_all_lanes_is_one_element() -> None:
     np.testing.assert_allclose(found, c[material] @ t, rtol=1e-12)
     with pytest.raises(IndexError):
         run(text, c, t, material + 1, options=options)
+
+
+@pytest.mark.parametrize("type_", ["uint8", "int16"])
+@pytest.mark.parametrize("points", [5, 27, 45, 103])
+def test_a_part_of_a_vector_of_narrow_numbers_is_read_in_pieces(type_: str, points: int) -> None:
+    x = np.random.default_rng(1).integers(1, 100, (5, points)).astype(type_)
+    text = f"def f({type_}(M, N) X) -> ({type_}(M) S) {{ S(m) max=! X(m, n) }}"
+    for lanes in (8, 16):
+        (found,) = run(text, x, options=MappingOptions("naive").vectorize(lanes, 1))
+        np.testing.assert_array_equal(found, x.max(1))
