@@ -32,7 +32,8 @@ So far ahead has to be asked where the last cache lost some of the lines: nobody
 _ROWS_AHEAD = 128
 """Bytes, of rows side by side whose elements are read one by one."""
 _ROWS = 1024
-"""Bytes of short rows between which memory has something else: so many are asked for ahead. Of
+"""Bytes of short rows between which memory has something else, or of rows and planes that windows
+move across: so many are asked for ahead. Of
 rows of 64 bytes that are 512 apart, 8 or 16 KB ahead take .88 to .95 of the time of 2 KB on a
 Cascade Lake."""
 _SHORT = 4096
@@ -59,6 +60,8 @@ _SELECTED_ROW = 4 * LINE
 rows that are reduced, of which several are read side by side, the core has enough under way by
 itself, and processors read ahead in long ones. On a Cascade Lake, sums of rows of 64 bytes take 1.1
 to 1.2 times as long with it, products of rows 1.05 to 1.1 times, images 1.04 times."""
+_FOLLOWED = 4
+"""Runs of memory that a processor surely follows at once."""
 _CALL = 24
 """Operations that a built-in function stands for."""
 
@@ -219,6 +222,29 @@ def columns_ahead(
     return _by_position({k: ahead for k, ahead, _ in wanted})
 
 
+def windows_ahead(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """Bytes ahead, per operand, of a reduction through windows that come from behind the second
+    cache, if the arithmetic hides asking, and a register tile goes through more rows or planes than
+    processors follow at once. Measured on Zen 3 alone: convolutions of 3 x 3 with 8 to 64 channels
+    of 14 to 112 rows take .89 of the time in the mean, .53 to 1.09; with 4 channels 1.0 to 1.1."""
+    if not (device.reads_ahead and nest.reduces):
+        return ()
+    tile, staged, found = _Tile.from_options(nest, chosen), chosen.stage or (), dict[int, int]()
+    for position, load in enumerate(operands(nest.point)):
+        layout = program.tensor(load.ref.tensor).layout
+        copied = position < len(staged) and staged[position] >= 0
+        if copied or not load.ref.is_affine or layout.bytes <= device.l2_bytes:
+            continue
+        points = math.prod(d.extent for d in nest.dims if d.name in load.ref.names)
+        lines = tile.lines(layout, load.ref)
+        window = points > _AGAIN * layout.elements
+        if window and tile.runs(layout, load.ref) > _FOLLOWED and not tile.asking(lines):
+            found[position] = _ROWS
+    return _by_position(found)
+
+
 def _goes_along(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     """Whether the innermost loop goes along rows of an operand, each of several lines."""
     inner = nest.dims[-1]
@@ -349,6 +375,20 @@ class _Tile:
             if name in along:
                 size = -(-size * self._lanes_along(name) * layout.itemsize // LINE)
             found *= size
+        return found
+
+    def runs(self, layout: ir.Layout, ref: ir.TensorRef) -> int:
+        """Runs of memory, each with no gap that processors do not read across, that all steps of
+        a tile come to."""
+        found, span = 1, layout.itemsize
+        for name, step in sorted(layout.place(ref).terms, key=lambda term: abs(term[1])):
+            dim = self.nest.dim(name)
+            points = self.sizes.get(name, 1) * self._lanes_along(name)
+            if dim.reduction:
+                points = max(points, dim.extent)
+            if points > 1 and abs(step) - span >= READ_AHEAD:
+                found *= points
+            span += abs(step) * (points - 1)
         return found
 
     def comes_again(self, layout: ir.Layout, ref: ir.TensorRef) -> bool:

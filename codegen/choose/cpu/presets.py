@@ -21,6 +21,7 @@ from tcl.codegen.choose.cpu.prefetch_distances import (
     selected_ahead,
     soon,
     tiles_ahead,
+    windows_ahead,
 )
 from tcl.codegen.choose.cpu.thread_worth import worth_sharing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -121,7 +122,8 @@ class CpuPreset:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
             ahead = ahead or soon(program, nest, self.device)
         ahead = ahead or rows_ahead(program, nest, chosen, self.device)
-        return ahead or tiles_ahead(program, nest, chosen, self.device)
+        ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
+        return ahead or windows_ahead(program, nest, chosen, self.device)
 
     def following(
         self, program: ir.Program, led: NestOptions, leader: ir.Nest, nest: ir.Nest
