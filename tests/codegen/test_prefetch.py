@@ -306,6 +306,15 @@ def test_the_default_reaches_into_the_next_block_of_what_is_read_again(
     assert distances(each) == [expected]
 
 
+@pytest.mark.parametrize(("channels", "expected"), [(4, ()), (8, (1024,))])
+def test_windows_through_many_planes_ask_for_what_comes_next(
+    channels: int, expected: tuple[int, ...]
+) -> None:
+    """More of them than a processor that reads ahead by itself follows at once."""
+    each = sized(CONVOLUTION, I=(64, 1, channels, 56, 56), W1=(1, 64, channels, 3, 3))
+    assert distances(each, AMD) == [expected]
+
+
 @pytest.mark.parametrize("size", [32, 64])
 def test_the_default_reaches_into_the_next_matrix_of_a_batch_where_the_first_cache_has_room(
     size: int,

@@ -39,6 +39,8 @@ a mask: LLVM loads the whole ones of all steps first. With 13 rows of 24 floats 
 of 26 sums lay in memory on AVX-512 beside an epilogue, which took 1.8 times as long."""
 _WHOLE_POINTS = 72
 """Points up to which all of several reductions are written out."""
+_FEW_REGISTERS = 16
+"""As AVX2 has: tiles leave few of them."""
 _LONG = 64
 """Steps of a reduction from which on a rest that is not written out counts for little."""
 
@@ -177,9 +179,10 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
         return False
     held = _held(core, lane, sizes)
     spare = _spare(core)
-    if inner.extent < SHORT_LOOP and core.alone <= OPERATION_CYCLES:
-        # LLVM need not read ahead that far where the end of a loop costs more. On Zen 3, with 15 of
-        # 16 registers, convolutions of 3 x 3 take .82 to .98 of the time.
+    few = core.device.vector_registers <= _FEW_REGISTERS
+    if few and inner.extent < SHORT_LOOP and core.alone <= OPERATION_CYCLES:
+        # The end of the loop costs more than reading ahead saves. On Zen 3, with 15 registers,
+        # convolutions of 3 x 3 take .82 to .98 of the time. With 32, nothing was measured.
         spare -= 1
     if points + sum(held) + spare > core.device.vector_registers:
         return False
