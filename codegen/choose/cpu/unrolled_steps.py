@@ -22,6 +22,7 @@ from tcl.codegen.choose.cpu.operand_loads import (
 )
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
+from tcl.codegen.loopir.walk import walk
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 
 WRITTEN_OUT_POINTS = 48
@@ -55,6 +56,9 @@ def steps_written_out(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
     points = math.prod(sizes.values()) * core.fused.registers * math.prod(every.values())
     if not steps or points > _WHOLE_POINTS or core.compacted or lane in every:
         return steps
+    asks = any(isinstance(v, ir.Select) for v in walk(core.nest.point.value))
+    if asks and not core.deciding:
+        return steps  # loops ask once what each of the points written out would
     short = max(every.values()) < SHORT_LOOP and all(n == every[d] for d, n in steps.items())
     return every if short else steps
 
