@@ -13,7 +13,7 @@ from tcl.codegen.cpu.emit.short_rows import ShortRow, load_lanes
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.cpu.llvm.permute import taken
-from tcl.codegen.cpu.llvm.transpose import mixed, picked
+from tcl.codegen.cpu.llvm.transpose import fenced, mixed, picked
 from tcl.codegen.devices.cpu import FEW_APART, LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass, replace
@@ -151,6 +151,10 @@ class AccessEmitter:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         if at.spread and first:
             return self._load_leading(at, load.ref.tensor, layout, scope)
+        wide = scope.lanes * layout.itemsize > _REGISTER and layout.itemsize >= GATHERED
+        wide = wide and not self.masks and "avx" in self.b.features
+        if wide and not first and scope.ranges[scope.lane_dim].offset.base is None:
+            mask = _hidden(self.b, mask, layout)
         return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
 
     def _load_near(
@@ -600,6 +604,14 @@ def _mask_backwards(b: Builder, mask: Val, layout: ir.Layout) -> Val:
     wide = b.convert("sext", mask, f"i{8 * layout.itemsize}")
     zero = Val("zeroinitializer", wide.type, wide.lanes)
     return b.compare("icmp slt", _backwards(b, wide), zero)
+
+
+def _hidden(b: Builder, mask: Val, layout: ir.Layout) -> Val:
+    """A mask of which LLVM knows nothing. Of a vector of several registers, LLVM 22 reads all of
+    one whose lanes it finds late to be switched off, maybe beyond the end of an array, or it ends
+    with a failed assertion."""
+    wide = fenced(b, b.convert("sext", mask, f"i{8 * layout.itemsize}"), layout.itemsize)
+    return b.compare("icmp slt", wide, Val("zeroinitializer", wide.type, wide.lanes))
 
 
 def _comparable(value: object) -> object:

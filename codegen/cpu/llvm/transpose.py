@@ -38,7 +38,7 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
             pair = parts[low], parts[high]
             parts[low], parts[high] = (mixed(b, *pair, mask) for mask in masks)
         if 2 << bit == within < size:
-            parts = [_fenced(b, part, itemsize) for part in parts]
+            parts = [fenced(b, part, itemsize) for part in parts]
     return [
         b.known.remember(name, parts[_final_column(column, within)])
         for column, name in enumerate(columns)
@@ -94,7 +94,7 @@ def _picked(b: Builder, parts: Sequence[Val], places: Sequence[tuple[int, int]])
     return found
 
 
-def _fenced(b: Builder, part: Val, itemsize: int) -> Val:
+def fenced(b: Builder, part: Val, itemsize: int) -> Val:
     """The same vector, behind which LLVM does not look for other shuffles that do the same: that
     takes half of the time of compiling a kernel, and finds none."""
     words = part.lanes * itemsize // 4

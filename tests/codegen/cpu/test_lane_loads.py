@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cpu_kernels import Array, run, sized_of
+from cpu_kernels import Array, fenced_copy, run, sized_of
 from random_defs import check_random_defs
 
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -104,3 +104,23 @@ def test_a_part_of_a_vector_of_narrow_numbers_is_read_in_pieces(type_: str, poin
     for lanes in (8, 16):
         (found,) = run(text, x, options=MappingOptions("naive").vectorize(lanes, 1))
         np.testing.assert_array_equal(found, x.max(1))
+
+
+@pytest.mark.parametrize(("type_", "lanes"), [("double", 8), ("float", 16)])
+@pytest.mark.parametrize("made", ["double", "float16"])
+def test_registers_all_of_whose_lanes_are_switched_off_are_not_read(
+    type_: str, lanes: int, made: str
+) -> None:
+    """What LLVM finds out of the last lanes of a mask once it has split it."""
+    few, points = lanes // 2 - 2, 2 * lanes - 1
+    text = f"""def f({type_}(3, {few}) A) -> ({made}(5, {points}) O) {{
+        O(i, j) = i >= 1 && j < {few} && i <= 3 ? {made}(A(i - 1, j)) : 0
+            where i in 0:5, j in 0:{points} }}"""
+    a = np.arange(3.0 * few).reshape(3, few).astype(np.float64 if type_ == "double" else np.float32)
+    nest = NestOptions(vectorize=(1, lanes), register=(0, 2))
+    for after in (False, True):
+        inside = fenced_copy(a, after)
+        (found,) = run(text, inside, options=MappingOptions("naive", nests=(nest,)))
+        expected = np.zeros((5, points))
+        expected[1:4, :few] = a
+        np.testing.assert_array_equal(found, expected)
