@@ -91,27 +91,57 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
 
 
 def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
-    """The dimensions of each output in the sizes of the inputs, such as ``N - 2``. Empty if they
-    follow from which size is larger, so that no formula holds for all sizes that are tried."""
-    shapes: dict[str, tuple[int, ...]] | None = None
-    for trial in range(_TRIALS):  # sizes of which it is known which is larger
-        order = random.Random(trial).sample(checked.sizes, len(checked.sizes))
-        symbols = {s: SizeClass(1, 64 << k, 96 << k).symbol(s) for k, s in enumerate(order)}
-        with contextlib.suppress(TclError, Undecided):
-            found = size_finding(checked, symbols).shapes
-            shapes = {t.name: found[t.name] for t in checked.outputs}
-            break
+    """The dimensions of each output in the sizes of the inputs, such as ``N - 2``, but for outputs
+    of which no formula holds for all sizes that are tried."""
+    shapes = _shapes_of_symbols(checked) or _shapes_by_differences(checked)
     if shapes is None:
         return {}
     values = calculator({name: tuple(map(formula, shape)) for name, shape in shapes.items()})
     for sizes in _trials(checked.sizes, _largest_number(checked)):
         with contextlib.suppress(TclError):
             found, expected = size_finding(checked, sizes).shapes, values(sizes)
-            if any(found[name] != shape for name, shape in expected.items()):
-                return {}
+            shapes = {name: s for name, s in shapes.items() if found[name] == expected[name]}
     return {
         name: tuple(str(d) if isinstance(d, Size) else d for d in shape)
         for name, shape in shapes.items()
+    }
+
+
+def _shapes_of_symbols(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] | None:
+    """Of the outputs, for sizes of which it is known which is larger; None if that does not say."""
+    for trial in range(_TRIALS):
+        order = random.Random(trial).sample(checked.sizes, len(checked.sizes))
+        symbols = {s: SizeClass(1, 64 << k, 96 << k).symbol(s) for k, s in enumerate(order)}
+        with contextlib.suppress(TclError, Undecided):
+            found = size_finding(checked, symbols).shapes
+            return {t.name: found[t.name] for t in checked.outputs}
+    return None
+
+
+def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] | None:
+    """As ``_shapes_of_symbols``, if each dimension is a sum of multiples of sizes: by how much it
+    grows with each of them. None where too few sizes fit the def to see that."""
+    fitting = []
+    for sizes in _trials(checked.sizes, _largest_number(checked)):
+        with contextlib.suppress(TclError):
+            grown = ({**sizes, s: n + 1} for s, n in sizes.items())
+            shapes = [size_finding(checked, each).shapes for each in (sizes, *grown)]
+            fitting.append((sizes, shapes))
+    if len(fitting) < _ENOUGH:
+        return None
+    sizes, (base, *grown) = fitting[0]
+    symbols = [SizeClass(1, 64, 96).symbol(s) for s in sizes]
+
+    def dimension(name: str, k: int) -> int:
+        n = base[name][k]
+        return n + sum(
+            (shapes[name][k] - n) * (symbol - size)
+            for shapes, symbol, size in zip(grown, symbols, sizes.values(), strict=True)
+        )
+
+    return {
+        t.name: tuple(dimension(t.name, k) for k in range(len(base[t.name])))
+        for t in checked.outputs
     }
 
 
@@ -140,6 +170,8 @@ def _largest_number(checked: c.CheckedDef) -> int:
     return max((n for n in numbers if type(n) is int and 0 <= n < _MOST), default=0)
 
 
+_ENOUGH = 4
+"""Choices of sizes that a def has to accept for a formula that only these show."""
 _MOST = 100_000
 """What is no number of elements any more."""
 

@@ -464,6 +464,8 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
         ("O(i) = X(i) * W(i)", None),  # the smaller one
         ("O(i) = X(i) where i in 0:40", "40"),
         ("O(i) = t(i) ? X(i) : -2000000", "N"),
+        ("O(i) = X((i + N - 3) % N) where i in 0:N - 1", "N - 1"),
+        ("O(i) = X(i * 3 / 4) where i in 0:N", "N"),
         ("O(i) = X(i) where i in 0:min(N, 40)", None),
         ("O(i) = X(i) where i in 0:min(N, 5000)", None),
         ("O(i) = X(i) where i in 0:max(N - 12, 1)", None),
@@ -473,3 +475,8 @@ def test_dimensions_in_sizes(body: str, dims: str | None) -> None:
     checked = check(_HEADER.format("O", body))["f"]
     found = output_dims(checked)
     assert found == {} if dims is None else ", ".join(map(str, found["O"])) == dims
+
+
+def test_dimensions_of_some_outputs() -> None:
+    text = "O(i) = X(i) where i in 0:min(N, 40) P(i) = X((i + N - 3) % N) * 2 where i in 0:N - 1"
+    assert output_dims(check(_HEADER.format("O, P", text))["f"]) == {"P": ("N - 1",)}
