@@ -194,7 +194,7 @@ def test_devices_tells_what_it_measured_where_nothing_can_be_kept(
     done = here("devices", "--measure", "-t", "1", cache=tmp_path / "file" / "cache")
     assert done.returncode == 0, done.stderr
     assert "with 1 thread: 3 TFLOP/s" in done.stdout
-    assert "at least 8 MB; one core reads 24 MB again" in done.stdout
+    assert "at least 16 MB; one core reads 24 MB again" in done.stdout
 
 
 def test_devices_tells_what_was_measured(cache: Path, tmp_path: Path) -> None:
