@@ -124,8 +124,8 @@ def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] 
     fitting = []
     for sizes in _trials(checked.sizes, _largest_number(checked)):
         with contextlib.suppress(TclError):
-            grown = ({**sizes, s: n + 1} for s, n in sizes.items())
-            shapes = [size_finding(checked, each).shapes for each in (sizes, *grown)]
+            larger = ({**sizes, s: n + 1} for s, n in sizes.items())
+            shapes = [size_finding(checked, each).shapes for each in (sizes, *larger)]
             fitting.append((sizes, shapes))
     if len(fitting) < _ENOUGH:
         return None
