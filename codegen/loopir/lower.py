@@ -1,8 +1,8 @@
 """Checked definition with sizes → loop IR: the plain nests, one per statement.
 
 Sizes become constants and affine subscripts index expressions over dims. Subscripts are exact:
-their arithmetic is done in 64 bits, whatever it was as a value. A ``let`` stays one ``Let``; one
-that is needed both as a value and exactly, in a subscript, becomes two.
+their arithmetic is done in 64 bits, whatever it was as a value (``is_exact``). A ``let`` stays one
+``Let``; one that is needed both as a value and exactly, in a subscript, becomes two.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
 from tcl.grammar.tree.size_expressions import OPERATIONS
 from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import is_exact
 
 
 def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:
@@ -249,7 +250,7 @@ class _StatementLowering:
     def _computed(self, read: ck.Read, axis: int, expr: ck.Expr) -> ir.Computed:
         """A subscript that depends on data, or has to be checked."""
         check = self.at.needs_check(read, axis)
-        huge = check and isinstance(expr, ck.Read | ck.LetRef) and expr.type == UINT64
+        huge = check and expr.type == UINT64
         # A huge value is reported as it is.
         return ir.Computed(self.value(expr) if huge else _as_value(self.exact(expr)), check)
 
@@ -257,6 +258,8 @@ class _StatementLowering:
 
     def exact(self, expr: ck.Expr) -> ir.Affine | ir.Value:
         """The value of an integral expression as an index expression, or as an int64."""
+        if not is_exact(expr):
+            return _widened(self.value(expr))
         match expr:
             case ck.Const(value=value):
                 return ir.Affine((), int(value))
@@ -276,7 +279,7 @@ class _StatementLowering:
             case ck.Select(condition=c, then=then, otherwise=otherwise):
                 sides = _as_value(self.exact(then)), _as_value(self.exact(otherwise))
                 return ir.Select(self.value(c), *sides, INT64)
-            case ck.Cast(operand=operand, type=type_) if _preserves(operand.type, type_):
+            case ck.Cast(operand=operand):
                 return self.exact(operand)
             case _:
                 return _widened(self.value(expr))
@@ -314,14 +317,6 @@ def _exact_binary(
         if op in ("/", "%") and not left.terms and not right.terms:
             return ir.Affine((), OPERATIONS[op](left.constant, right.constant))
     return ir.Binary(op, _as_value(left), _as_value(right), INT64)
-
-
-def _preserves(source: ScalarType, target: ScalarType) -> bool:
-    """Whether converting between these integer types keeps every value."""
-    if not (source.is_integral and target.is_integral):
-        return False
-    (low, high), (to_low, to_high) = source.limits, target.limits
-    return to_low <= low and high <= to_high
 
 
 def _widened(value: ir.Value) -> ir.Value:

@@ -17,8 +17,9 @@ from typing import TypeAlias, assert_never
 
 from tcl.codegen.reference.blocks import AssignLine, Block, Branch, Leave, PythonNames
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.syntax.types import BFLOAT16, BOOL, FLOAT64, INDEX, INT64, UINT64, Kind, ScalarType
+from tcl.grammar.syntax.types import BFLOAT16, FLOAT64, INDEX, INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.traverse import is_exact
 
 
 def literal(value: int | float | bool, t: ScalarType) -> str:
@@ -187,7 +188,7 @@ class Emitter:
         return name
 
     def _emit(self, node: c.Expr, exact: bool) -> _Emission:
-        if exact and not _stays_exact(node):
+        if exact and not is_exact(node):
             code = yield node, False
             return code if node.type == UINT64 else _apply("int64({})", code)
         match node:
@@ -343,34 +344,3 @@ def _outside(name: str, first: int, stop: int, unsigned: bool) -> str:
         return f"{name} < {first} or {name} >= {stop}"
     above = f"{name} >= uint64({stop})"
     return f"{name} < uint64({first}) or {above}" if first > 0 else above
-
-
-def _stays_exact(node: c.Expr) -> bool:
-    """Whether a subscript's node is computed in int64 whatever its type; other nodes are
-    computed in their type and widened."""
-    if node.type == UINT64 or node.type == BOOL:
-        return False
-    match node:
-        case (
-            c.Const()
-            | c.Index()
-            | c.Size()
-            | c.Dimension()
-            | c.LetRef()
-            | c.Unary()
-            | c.Binary()
-            | c.Select()
-        ):
-            return True
-        case c.Cast(operand, type_):
-            narrow = operand.type
-            if not narrow.is_integral or narrow == UINT64:
-                return False
-            if type_.kind is Kind.UINT and narrow.kind is Kind.INT:
-                return False
-            (low, high), (least, most) = type_.limits, narrow.limits
-            return low <= least and most <= high  # the cast keeps every value
-        case c.Read() | c.Call():
-            return False
-        case _:
-            assert_never(node)

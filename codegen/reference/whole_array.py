@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -18,10 +18,11 @@ import numpy.typing as npt
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.ranges.linear import Analysis, Linear
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
-from tcl.grammar.syntax.types import ScalarType
+from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import OPERATIONS
 from tcl.grammar.tree.terms import term
+from tcl.grammar.tree.traverse import is_exact
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -182,7 +183,7 @@ class _Statement:
 
     def _affine(self, read: c.Read) -> list[Linear] | None:
         """The subscripts as affine forms, if the read is in bounds everywhere."""
-        forms = [self.analysis.linear(s) for s in read.subscripts]
+        forms = [self.analysis.exact(s) for s in read.subscripts]
         origin, shape = self.sized.origins[read.tensor], self.sized.shapes[read.tensor]
         for form, first, extent in zip(forms, origin, shape, strict=True):
             low, high = self.analysis.bounds(form)
@@ -239,15 +240,33 @@ class _Statement:
         return position
 
     def _subscript(self, expr: c.Expr, mask: Array | None) -> Array:
-        """A subscript: arithmetic on indices and sizes is exact."""
-        form = self.analysis.linear(expr)
+        """A subscript, which is computed in 64 bits."""
+        form = self.analysis.exact(expr)
         if not form.is_affine:
-            return self._value(expr, mask).astype(np.int64)
+            return self._value(self._wide(expr), mask).astype(np.int64)
         total = np.full((1,) * len(self.axes), form.constant, np.int64)
         for name, k in form.terms.items():
             assert isinstance(name, str)
             total = total + k * self._grid(name)
         return total
+
+    def _wide(self, expr: c.Expr) -> c.Expr:
+        """A subscript with the types in which it is computed."""
+        match expr:
+            case _ if not is_exact(expr):
+                return expr if expr.type == UINT64 else c.Cast(expr, INT64, expr.span)
+            case c.LetRef(name=name):
+                return self._wide(self.analysis.lets[name])
+            case c.Cast(operand=operand):
+                return self._wide(operand)
+            case c.Unary(operand=operand):
+                return replace(expr, operand=self._wide(operand), type=INT64)
+            case c.Binary(left=left, right=right):
+                return replace(expr, left=self._wide(left), right=self._wide(right), type=INT64)
+            case c.Select(then=then, otherwise=other):
+                return replace(expr, then=self._wide(then), otherwise=self._wide(other), type=INT64)
+            case _:
+                return c.Cast(expr, INT64, expr.span)
 
     def _grid(self, name: str) -> Array:
         first, stop = self.own.ranges[name]

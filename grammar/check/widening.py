@@ -46,7 +46,7 @@ _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "
 def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
     """A warning for each expression that can wrap before the language widens it."""
     lets = {let.name: let.value for let in statement.lets}
-    work = _Widening(lets, index_lets(statement.lets), source)
+    work = _Widening(lets, index_lets(lets), source)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 

@@ -448,7 +448,7 @@ class _Inference:
 
     def _verdict(self, access: Access) -> bool | Diagnostic:
         """Whether a subscript needs a check at run time, or what is wrong with it."""
-        low, high = self.analysis.bounds(access.form, access.facts)
+        low, high = self.analysis.bounds_of_subscript(access)
         tensor, axis = access.read.tensor, access.axis
         origin, end = self.sizes.box(tensor, axis)
         if low > high or (origin <= low and high < end):

@@ -30,7 +30,7 @@ def of_type(expr: c.Expr, found: Bounds) -> Bounds:
     if expr.type.is_float:
         return UNBOUNDED
     low, high = expr.type.limits
-    wraps = isinstance(expr, c.Binary) and expr.op not in ("min", "max")
+    wraps = isinstance(expr, c.Unary | c.Binary) and expr.op not in ("min", "max")
     if wraps and not (low <= found[0] and found[1] <= high):
         return low, high
     return largest(low, found[0]), smallest(high, found[1])

@@ -1,9 +1,9 @@
 """Integer expressions as linear forms, and bounds on their values.
 
 A linear form is ``constant + sum of coefficient * atom``. An atom is an index variable (by its
-name) or a sub-expression that is not linear, such as a tensor read. Forms are exact: arithmetic
-on indices and sizes does not wrap, and arithmetic on other values counts as linear only where
-its bounds show that it cannot wrap either.
+name) or a sub-expression that is not linear, such as a tensor read. Arithmetic on indices and sizes
+does not wrap, and arithmetic on other values counts as linear only where its bounds show that it
+cannot wrap either, or where it is that of a subscript, in 64 bits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,25 @@ from tcl.grammar.syntax.types import INDEX, INT64
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import computed, subscripts, walk
+from tcl.grammar.tree.traverse import (
+    children,
+    computed,
+    index_lets,
+    is_exact,
+    is_index_arithmetic,
+    subscripts,
+    walk,
+)
 
-Atom: TypeAlias = str | c.Expr
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An expression as a subscript computes it (``is_exact``), where that may not be its value."""
+
+    expr: c.Expr
+
+
+Atom: TypeAlias = str | c.Expr | Exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +137,15 @@ class Analysis:
     ranges: dict[str, Bounds] = field(default_factory=dict)
     """Index → smallest and largest value, for the indices whose range is known."""
     _sizes: SizeValues = field(init=False)
+    _index_lets: frozenset[str] = field(init=False)
     _forms: dict[str, Linear] = field(default_factory=dict)
     """``let`` binding → its form."""
+    _exact_forms: dict[str, Linear] = field(default_factory=dict)
     _let_facts: dict[tuple[str, bool], Facts] = field(default_factory=dict)
     _let_indices: dict[str, frozenset[str]] = field(default_factory=dict)
     _known: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
-    _bounds: dict[tuple[int, Facts], tuple[c.Expr, Bounds]] = field(default_factory=dict)
+    _known_exact: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, Facts, bool], tuple[c.Expr, Bounds]] = field(default_factory=dict)
     """Forms and bounds of expressions (by identity), for the present ranges: lets make
     expressions share their parts, and without these the time would double with each let."""
     _level: int = 0
@@ -138,6 +157,7 @@ class Analysis:
 
     def __post_init__(self) -> None:
         self._sizes = SizeValues(self.sizes, self.shapes, self.lets)
+        self._index_lets = index_lets(self.lets)
 
     def _prepare_lets(self) -> None:
         """Work out the lets in order, so that no chain of them is followed more than a step."""
@@ -146,6 +166,7 @@ class Analysis:
             self._let_indices[name] = self._mentioned(value)
             if value.type.is_integral:
                 self._forms[name] = self.linear(value)
+                self._exact_forms[name] = self.exact(value)
             elif value.type.is_bool:
                 for holds in (True, False):
                     self._let_facts[name, holds] = self._facts(value, holds)
@@ -154,6 +175,7 @@ class Analysis:
         """Fix the smallest and largest value of an index."""
         self.ranges[index] = bounds
         self._known.clear()
+        self._known_exact.clear()
         self._bounds.clear()
         self._stale = True
 
@@ -184,21 +206,15 @@ class Analysis:
                 return self._forms[name]
             case c.Unary(op="-", operand=operand):
                 return self._unless_it_wraps(expr, Linear({}).plus(self.linear(operand), -1))
-            case c.Binary(op="+" | "-" as op, left=left, right=right):
-                sign = 1 if op == "+" else -1
-                return self._unless_it_wraps(expr, self.linear(left).plus(self.linear(right), sign))
-            case c.Binary(op="*", left=left, right=right):
-                a, b = self.linear(left), self.linear(right)
-                if a.terms and b.terms:
-                    return Linear({expr: 1})
-                form, factor = (b, a.constant) if not a.terms else (a, b.constant)
-                return self._unless_it_wraps(expr, Linear({}).plus(form, factor))
+            case c.Binary(op="+" | "-" | "*" as op, left=left, right=right):
+                form = _combined(op, self.linear(left), self.linear(right))
+                return Linear({expr: 1}) if form is None else self._unless_it_wraps(expr, form)
             case c.Binary(op="/" | "%" | "min" | "max"):
                 low, high = self.bounds_of_operation(expr, NO_FACTS)
                 return Linear({}, cast(int, low)) if low == high else Linear({expr: 1})
             case c.Cast(operand=operand, type=type_) if operand.type.is_integral:
                 form = self.linear(operand)
-                kept = within(operand.type.limits, type_) or within(self.bounds(form), type_)
+                kept = type_.holds(operand.type) or within(self.bounds(form), type_)
                 return form if kept else Linear({expr: 1})
             case _:
                 return Linear({expr: 1})
@@ -210,7 +226,74 @@ class Analysis:
             return form
         return Linear({expr: 1})
 
+    def exact(self, expr: c.Expr) -> Linear:
+        """The linear form of a subscript: that of its value where no part can wrap."""
+        if id(expr) not in self._known_exact:
+            form = found = self.linear(expr)
+            if form.terms and is_exact(expr) and not is_index_arithmetic(expr, self._index_lets):
+                found = self._exact(expr)
+            self._known_exact[id(expr)] = expr, form if found == form else found
+        return self._known_exact[id(expr)][1]
+
+    def _exact(self, expr: c.Expr) -> Linear:
+        sides: tuple[c.Expr, ...]
+        form: Linear | None = None
+        match expr:
+            case c.LetRef(name=name):
+                if self._stale:
+                    self._prepare_lets()
+                return self._exact_forms[name]
+            case c.Cast(operand=operand):
+                return self.exact(operand)
+            case c.Unary(operand=operand):
+                sides, form = (operand,), Linear({}).plus(self.exact(operand), -1)
+            case c.Binary(op=op, left=left, right=right):
+                sides, form = (left, right), _combined(op, self.exact(left), self.exact(right))
+            case c.Select(then=then, otherwise=otherwise):
+                sides = then, otherwise
+            case _:
+                return self.linear(expr)
+        alike = all(self.exact(side) is self.linear(side) for side in sides)
+        if alike and (expr.type == INT64 or not self._can_wrap(expr)):
+            return self.linear(expr)
+        if form is not None and (form.is_affine or within(self.bounds(form), INT64)):
+            return form
+        return Linear({Exact(expr): 1})
+
+    def _can_wrap(self, expr: c.Unary | c.Binary | c.Select) -> bool:
+        """Whether a value may be none of its type though its operands are."""
+        if isinstance(expr, c.Select) or expr.op in ("%", "min", "max"):
+            return False
+        return not within(self._operation(expr, NO_FACTS), expr.type)
+
+    def _congruent(self, expr: c.Expr) -> bool:
+        """Whether a subscript is its value in its type, but for multiples of the values that the
+        type has."""
+        match expr:
+            case _ if self.exact(expr) is self.linear(expr):
+                return True
+            case c.LetRef(name=name):
+                return self._congruent(self.lets[name])
+            case c.Unary() | c.Binary(op="+" | "-" | "*"):
+                sides = children(expr)
+                return all(s.type == expr.type and self._congruent(s) for s in sides)
+            case _:
+                return False
+
     # --- bounds ---
+
+    def bounds_of_subscript(self, access: Access) -> Bounds:
+        """Smallest and largest value of a subscript, given what surrounding conditions say: also of
+        its value, which is the same where no other one is congruent to it."""
+        low, high = self.bounds(access.form, access.facts)
+        expr = access.read.subscripts[access.axis]
+        if access.value is access.form or not self._congruent(expr):
+            return low, high
+        least, most = self.bounds(access.value, access.facts)
+        period = 1 << expr.type.bits
+        if high - period < least and most < low + period:
+            return largest(low, least), smallest(high, most)
+        return low, high
 
     def bounds(self, form: Linear, facts: Facts = NO_FACTS) -> Bounds:
         """Smallest and largest value of a form, given what surrounding conditions say.
@@ -238,6 +321,8 @@ class Analysis:
     def _atom_bounds(self, atom: Atom, facts: Facts) -> Bounds:
         if isinstance(atom, str):
             low, high = self.ranges.get(atom, UNBOUNDED)
+        elif isinstance(atom, Exact):
+            low, high = self.bounds_of_operation(atom.expr, facts, exact=True)
         else:
             low, high = self.bounds_of_operation(atom, facts)
         for fact in facts.at_least_zero:
@@ -254,14 +339,20 @@ class Analysis:
                 high -= k * high + fact.constant == 0
         return low, high
 
-    def bounds_of_operation(self, expr: c.Expr, facts: Facts) -> Bounds:
-        """Bounds of an expression that is not linear; at worst those of its type."""
-        key = id(expr), facts
+    def bounds_of_operation(self, expr: c.Expr, facts: Facts, exact: bool = False) -> Bounds:
+        """Bounds of an expression that is not linear; at worst those of its type. ``exact``: as a
+        subscript, at worst those of int64."""
+        key = id(expr), facts, exact
         if key not in self._bounds:
             self._level += 1
-            found = self._operation(expr, facts) if self._level < _MOST_LEVELS else UNBOUNDED
+            known = self._level < _MOST_LEVELS
+            found = self._operation(expr, facts, exact) if known else UNBOUNDED
             self._level -= 1
-            self._bounds[key] = expr, of_type(expr, found)
+            if not exact:
+                found = of_type(expr, found)
+            elif not within(found, INT64):
+                found = INT64.limits
+            self._bounds[key] = expr, found
         return self._bounds[key][1]
 
     def before_wrapping(self, expr: c.Expr) -> Bounds:
@@ -269,9 +360,11 @@ class Analysis:
         form = self.linear(expr)
         return self.bounds(form) if form.is_affine else self._operation(expr, NO_FACTS)
 
-    def _operation(self, expr: c.Expr, facts: Facts) -> Bounds:
+    def _operation(self, expr: c.Expr, facts: Facts, exact: bool = False) -> Bounds:
+        form_of = self.exact if exact else self.linear
+
         def bounds_of(e: c.Expr) -> Bounds:
-            return self.bounds(self.linear(e), facts)
+            return self.bounds(form_of(e), facts)
 
         match expr:
             # A sum has no form if it was asked for before ranges showed that it cannot wrap.
@@ -286,7 +379,7 @@ class Analysis:
             case c.Select() if self._branches < _MOST_BRANCHES:
                 self._branches += 1
                 then, otherwise = (
-                    self.bounds(self.linear(side), self.under(facts, expr.condition, holds))
+                    self.bounds(form_of(side), self.under(facts, expr.condition, holds))
                     for side, holds in ((expr.then, True), (expr.otherwise, False))
                 )
                 self._branches -= 1
@@ -338,6 +431,16 @@ class Analysis:
                 return _NOT_UNDERSTOOD
 
 
+def _combined(op: str, one: Linear, other: Linear) -> Linear | None:
+    """A sum, difference or product as a linear form, if it is one."""
+    if op in ("+", "-"):
+        return one.plus(other, 1 if op == "+" else -1)
+    if op != "*" or (one.terms and other.terms):
+        return None
+    rest, factor = (other, one) if not one.terms else (one, other)
+    return Linear({}).plus(rest, factor.constant)
+
+
 _NOT_UNDERSTOOD = Facts(complete=False)
 
 _NEGATION = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
@@ -372,6 +475,8 @@ class Access:
     read: c.Read
     axis: int
     form: Linear
+    value: Linear
+    """What conditions know it as: ``form``, unless it may wrap where it is no subscript."""
     facts: Facts
     evaluated: bool
     """False inside ``exists``."""
@@ -390,8 +495,8 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
         yield from _below(expr, analysis, facts, evaluated=True)
     if statement.place is not None:
         for axis, subscript in enumerate(statement.place.subscripts):
-            form = analysis.linear(subscript)
-            yield Access(statement.place, axis, form, facts, evaluated=True)
+            form, value = analysis.exact(subscript), analysis.linear(subscript)
+            yield Access(statement.place, axis, form, value, facts, evaluated=True)
     for expr in statement.exists:
         yield from _below(expr, analysis, NO_FACTS, evaluated=False)
 
@@ -399,4 +504,6 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
 def _below(expr: c.Expr, analysis: Analysis, facts: Facts, *, evaluated: bool) -> Iterator[Access]:
     """Every subscript below ``expr``."""
     for read, axis, known in subscripts(expr, facts, analysis.under):
-        yield Access(read, axis, analysis.linear(read.subscripts[axis]), known, evaluated)
+        subscript = read.subscripts[axis]
+        form, value = analysis.exact(subscript), analysis.linear(subscript)
+        yield Access(read, axis, form, value, known, evaluated)

@@ -21,7 +21,7 @@ from tcl.grammar.tree.traverse import children, computed, index_lets, is_index_a
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
     """A problem for each smallest part made of indices and sizes whose values leave its type. What
     only ranges use is computed exactly."""
-    check = _Overflows(analysis, index_lets(statement.lets))
+    check = _Overflows(analysis, index_lets(analysis.lets))
     used = {e.name for x in (*computed(statement), statement.rhs) for e in walk(x) if _is_let(e)}
     for let in reversed(statement.lets):
         if let.name in used:
@@ -78,9 +78,7 @@ class _Overflows:
             case c.Select(condition=condition, then=then, otherwise=otherwise):
                 yield from self.in_value(condition)
                 exact: tuple[c.Expr, ...] = (then, otherwise)
-            case c.Cast(operand=operand, type=type_) if not (
-                operand.type.is_integral and within(operand.type.limits, type_)
-            ):
+            case c.Cast(operand=operand, type=type_) if not type_.holds(operand.type):
                 yield from self.in_value(operand)
                 exact = ()
             case _:

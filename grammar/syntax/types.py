@@ -58,6 +58,13 @@ class ScalarType:
         """Bytes of one element in memory: a bool takes one, too."""
         return max(1, self.bits // 8)
 
+    def holds(self, other: ScalarType) -> bool:
+        """Whether this and another are integer types, and it has all values of the other."""
+        if not (self.is_integral and other.is_integral):
+            return False
+        (low, high), (least, most) = self.limits, other.limits
+        return low <= least and most <= high
+
     @property
     def limits(self) -> tuple[int, int]:
         """Smallest and largest value of a bool or integer type."""

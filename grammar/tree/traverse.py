@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tcl.grammar.syntax import walk as nodes
-from tcl.grammar.syntax.types import INDEX, INT64
+from tcl.grammar.syntax.types import INDEX, INT64, UINT32, UINT64
 from tcl.grammar.tree import checked as c
 
 _Facts = TypeVar("_Facts")
@@ -63,12 +63,12 @@ def is_index_arithmetic(expr: c.Expr, lets: Collection[str]) -> bool:
     return expr.type in (INDEX, INT64) and made_of_indices(expr, lets)
 
 
-def index_lets(lets: Iterable[c.Let]) -> frozenset[str]:
-    """The names of lets that are made of indices and sizes alone."""
+def index_lets(lets: Mapping[str, c.Expr]) -> frozenset[str]:
+    """The names of lets that are made of indices and sizes alone. ``lets``: their values."""
     found = frozenset[str]()
-    for let in lets:
-        if made_of_indices(let.value, found):
-            found |= {let.name}
+    for name, value in lets.items():
+        if made_of_indices(value, found):
+            found |= {name}
     return found
 
 
@@ -87,6 +87,16 @@ def made_of_indices(expr: c.Expr, lets: Collection[str]) -> bool:
         case _:
             parts = children(expr)
             return not expr.type.is_float and all(made_of_indices(part, lets) for part in parts)
+
+
+def is_exact(expr: c.Expr) -> bool:
+    """Whether a subscript computes this node in 64 bits, whatever its type; otherwise the node has
+    the value that it has elsewhere: unsigned numbers of 32 and 64 bits wrap, as hashes need."""
+    if not expr.type.is_integral or expr.type in (UINT32, UINT64):
+        return False
+    if isinstance(expr, c.Cast):
+        return expr.type.holds(expr.operand.type)
+    return not isinstance(expr, c.Read | c.Call)
 
 
 def rename(

@@ -161,9 +161,14 @@ _CHECKED = (
     ("O(i) = b(idx(idx(i)))", 2),
     ("O(i) = b(idx(i) + 1) + b(i)", 1),
     ("O(i) = d(u(i))", 1),
-    ("O(i) = table(u(i) + 1)", 0),  # uint8 arithmetic wraps
+    ("O(i) = table(u(i) + 1)", 1),  # 256 in a subscript, though uint8 arithmetic wraps
+    ("O(i) = table(uint8(u(i) + 1))", 1),  # this cast changes no value
+    ("O(i) = table(v) where v = u(i) + 1", 1),
+    ("O(i) = table(-u(i))", 1),
+    ("O(i) = table(int32(-u(i)))", 1),
+    ("O(i) = table(uint32(u(i) + 1))", 0),  # an uint32 has the value that it has elsewhere
     ("O(i) = table(int32(u(i)) + 1)", 1),
-    ("O(i) = d(max(u(i) % 4 - 1, 0))", 1),
+    ("O(i) = d(max(u(i) % 4 - 1, 0))", 0),  # -1 in a subscript, not 255
     ("O(i) = d((uint32(i) - 1) / 2) where i in 0:6", 1),  # wraps at 0
     ("O(i) = int32(int64(i) * 2000000000) < 0 ? b(i + 5) : b(i) where i in 0:N", 1),  # wraps at 2
     ("O(i) = int32(uint32(i) * 2000000000) < 0 ? b(i + 5) : b(i) where i in 0:N", 1),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from tcl.grammar.ranges.sized import SizedDef, SizedStatement
+from tcl.grammar.syntax.types import INT64, ScalarType
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import index_lets, is_index_arithmetic
+from tcl.grammar.tree.traverse import index_lets, is_exact, is_index_arithmetic
 
 
 class OutOfBoundsError(AssertionError):
@@ -89,15 +90,40 @@ class _Point:
     indices: dict[str, int]
     lets: dict[str, float] = field(default_factory=dict)
     index_lets: frozenset[str] = field(init=False)
+    of: str = ""
+    found: int | None = None
+    """Where the vector ``of`` was read."""
 
     def run(self) -> None:
-        self.index_lets = index_lets(self.statement.statement.lets)
+        self.index_lets = index_lets(self._bound())
         try:
             for let in self.statement.statement.lets:
                 self.lets[let.name] = self.value(let.value)
             self.value(self.statement.statement.rhs)
         except _RefusedError:
             pass
+
+    def _bound(self) -> dict[str, c.Expr]:
+        return {let.name: let.value for let in self.statement.statement.lets}
+
+    def subscript(self, expr: c.Expr) -> int:
+        """A subscript, which wraps as an int64, but for unsigned values of 32 and 64 bits."""
+        match expr:
+            case _ if not is_exact(expr):
+                return int(self.value(expr))
+            case c.LetRef(name=name):
+                return self.subscript(self._bound()[name])
+            case c.Cast(operand=operand):
+                return self.subscript(operand)
+            case c.Unary(operand=operand):
+                return _in_type(-self.subscript(operand), INT64)
+            case c.Binary(left=left, right=right):
+                found = self._applied(expr, self.subscript(left), self.subscript(right))
+                return _in_type(int(found), INT64)
+            case c.Select(condition=condition, then=then, otherwise=otherwise):
+                return self.subscript(then if self.value(condition) else otherwise)
+            case _:
+                return int(self.value(expr))
 
     def value(self, expr: c.Expr) -> float:
         match expr:
@@ -128,7 +154,9 @@ class _Point:
                 assert_never(expr)
 
     def _read(self, read: c.Read) -> float:
-        at = tuple(int(self.value(s)) for s in read.subscripts)
+        at = tuple(self.subscript(s) for s in read.subscripts)
+        if read.tensor == self.of:
+            (self.found,) = at
         sized = self.run_.sized
         origin, shape = sized.origins[read.tensor], sized.shapes[read.tensor]
         for axis, (index, first, extent) in enumerate(zip(at, origin, shape, strict=True)):
@@ -149,19 +177,23 @@ class _Point:
         if expr.op == "||":
             return bool(left) or bool(self.value(expr.right))
         right = self.value(expr.right)
+        found = self._applied(expr, left, right)
+        return found if expr.type.is_bool else self._wrapped(found, expr)
+
+    def _applied(self, expr: c.Binary, left: float, right: float) -> float:
         match expr.op:
             case "+":
-                found = left + right
+                return left + right
             case "-":
-                found = left - right
+                return left - right
             case "*":
-                found = left * right
+                return left * right
             case "/" | "%":
-                found = _divided(expr, left, right)
+                return _divided(expr, left, right)
             case "min":
-                found = min(left, right)
+                return min(left, right)
             case "max":
-                found = max(left, right)
+                return max(left, right)
             case "<":
                 return left < right
             case "<=":
@@ -174,7 +206,6 @@ class _Point:
                 return left == right
             case _:
                 return left != right
-        return self._wrapped(found, expr)
 
     def _wrapped(self, value: float, expr: c.Expr) -> float:
         exact = is_index_arithmetic(expr, self.index_lets)
@@ -196,8 +227,12 @@ def _wrapped(value: float, expr: c.Expr) -> float:
     """Integers wrap in their type."""
     if expr.type.is_float or expr.type.is_bool:
         return min(max(value, -1e30), 1e30)
-    low, high = expr.type.limits
-    return (int(value) - low) % (high - low + 1) + low
+    return _in_type(int(value), expr.type)
+
+
+def _in_type(value: int, type_: ScalarType) -> int:
+    low, high = type_.limits
+    return (value - low) % (high - low + 1) + low
 
 
 def _cast(value: float, expr: c.Cast) -> float:
@@ -209,3 +244,16 @@ def _cast(value: float, expr: c.Cast) -> float:
         low, high = expr.type.limits
         return int(min(max(value, low), high)) if value == value else 0
     return _wrapped(value, expr)
+
+
+def place_of_read(
+    sized: SizedDef, tensor: str, values: Mapping[str, Sequence[float]], n: int
+) -> int | None:
+    """The subscript of the only read of a vector at point ``n``; None if it is not evaluated.
+    ``values``: of the other vectors."""
+    run = _Run(sized, random.Random(0), {})
+    run.memory = {(name, (n,)): int(each[n]) for name, each in values.items()}
+    point = _Point(run, sized.statements[0], {"n": n})
+    point.of = tensor
+    point.run()
+    return point.found
