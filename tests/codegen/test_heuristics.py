@@ -1769,3 +1769,15 @@ def test_padding_of_strided_windows_is_asked_for_once_per_tile() -> None:
     found = show(schedule(sized(text, (56, 56, 24), (3, 3, 24)), DEFAULT, ZEN3))
     assert "where all points have" in found
     assert "let y" not in found
+
+
+def test_columns_from_afar_are_read_in_long_pieces() -> None:
+    """Rows that share a condition alone: twelve of them would be read a line of each at a time."""
+    days = """float(Y, D, S) Low, int16(S) Sow) -> (O) {
+        O(s, y) +=! d >= Sow(s) ? fmax(Low(y, d, s), 0) : 0 }"""
+    for device in (ZEN4, ZEN3):
+        found = chosen(device, days, (12, 365, 397), (397,))
+        (vectors, rows, _), (lane, lanes) = found.register or (), found.vectorize or ()
+        assert lane == 0
+        assert rows <= 1 or 4 * lanes * vectors >= 256
+    assert chosen(ZEN3, days, (12, 20, 397), (397,)).register == (1, 4, 0)  # from a cache

@@ -316,9 +316,10 @@ def _blocking(
         moving = (k for k in others if nest.dims[k].extent > 1)
         apart = {k: n for k in moving if (n := _in_a_line(columns, nest.dims[k].name))}
         return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
-    once = all(core.results.keys() <= a.strides.keys() for a in core.reads if lane in a.strides)
+    columns = [a for a in core.reads if lane in a.strides and a.whole > device.l1_bytes // 2]
+    once = all(core.results.keys() <= a.strides.keys() for a in columns)
     if lanes and once and not core.compacted:
-        return (), (), ()  # no column is read again
+        return (), (), ()  # no column that the first cache does not keep is read again
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
