@@ -1007,6 +1007,24 @@ def test_several_vectors_of_a_row_are_put_together(
     assert (found.vectorize, found.register) == ((1, 16), (8, vectors))
 
 
+def test_rows_of_filters_are_transposed_where_lanes_along_them_are_halves() -> None:
+    """54 results in a row fill seven halves, or four vectors and a part; 16 filters fill one."""
+    text = """float(N, C, H, W) I, float(F, C, R, S) K) -> (O) {
+        O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s) }"""
+    found = chosen(ZEN4, text, (32, 16, 56, 56), (16, 16, 3, 3))
+    assert (found.vectorize, found.register) == ((1, 16), (0, 1, 2, 8, 0, 0, 0))
+
+
+def test_lanes_share_no_element_that_data_decide_whether_to_read() -> None:
+    """Each one for all lanes is asked for by itself."""
+    text = """float(C, H, W) X, uint8(H, W) Known, float(K, C, 3, 3) F) -> (O) {
+        O(k, y, x) +=! u >= 0 && u < H && v >= 0 && v < W && Known(u, v) != 0
+            ? X(c, u, v) * F(k, c, i, j) : 0
+            where y in 0:H, x in 0:W, u = y + i - 1, v = x + j - 1 }"""
+    found = chosen(ZEN4, text, (32, 72, 97), (72, 97), (48, 32, 3, 3))
+    assert found.vectorize == (2, 8)
+
+
 def test_lanes_many_elements_apart_are_read_one_by_one() -> None:
     """32 bytes: no vector has two of them, whatever its length."""
     found = chosen(ZEN4, "uint8(M, N) A) -> (C) { C(n, m) = A(m, n) }", (126742, 32))

@@ -94,6 +94,8 @@ class OperandAccess:
     gathered: bool = False
     """Whether each element is loaded by itself, although ``moved`` tells where it is: several
     subscripts are computed under a condition, outside of which it may not be there."""
+    asked: bool = False
+    """Whether data decide if it is there."""
     bounded: frozenset[str] = frozenset()
     """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
     tells of points in the middle then, and lanes are moved as where these end."""
@@ -128,7 +130,7 @@ class OperandAccess:
             between = abs(stride) / self.itemsize
             taken = between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES)
             return min(float(lanes), taken) if between <= SORTED_APART else float(lanes)
-        if self.gathered and not stride:  # whether it is there is asked for each
+        if (self.gathered or self.asked) and not stride:  # whether it is there is asked for each
             return SCALAR_LOAD_CYCLES + ASKED_CYCLES
         return VECTOR_LOAD_CYCLES if stride else SCALAR_LOAD_CYCLES
 
@@ -355,6 +357,7 @@ def access_of(
         movable=max(permuted(present, layout.itemsize, 2), default=0),
         total=load.total,
         gathered=not load.total and len(computed) > 1,
+        asked=not load.total and _data_decide(nest.point),
         bounded=_bounded(load.ref, nest.point) if computed else frozenset(),
         listed=_listed(program, nest, load.ref),
     )  # fmt: skip
@@ -370,6 +373,12 @@ def _listed(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef) -> frozenset[
     steps = dict(layout.place(lists[0]).terms)
     results = (d.name for d in nest.dims if not d.reduction)
     return frozenset(d for d in results if provably_equal(steps.get(d, 0), layout.itemsize))
+
+
+def _data_decide(point: ir.Point) -> bool:
+    """Whether a condition is of what is read."""
+    conditions = [v.condition for v in walk(point.value) if isinstance(v, ir.Select)]
+    return any(isinstance(v, ir.Load) for condition in conditions for v in walk(condition))
 
 
 def _bounded(ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
