@@ -1025,6 +1025,15 @@ def test_lanes_share_no_element_that_data_decide_whether_to_read() -> None:
     assert found.vectorize == (2, 8)
 
 
+@pytest.mark.parametrize(("rows", "register"), [(1023, (0, 0)), (123, (3, 0))])
+def test_rows_from_behind_the_second_cache_come_one_after_the_other(
+    rows: int, register: tuple[int, int]
+) -> None:
+    """Others share what they read beside each other."""
+    text = "float(M, N) A, float(M) X, float(N) Y) -> (O) { O(m, n) = A(m, n) - X(m) * Y(n) }"
+    assert chosen(ZEN4, text, (rows, 1025), (rows,), (1025,)).register == register
+
+
 def test_lanes_many_elements_apart_are_read_one_by_one() -> None:
     """32 bytes: no vector has two of them, whatever its length."""
     found = chosen(ZEN4, "uint8(M, N) A) -> (C) { C(n, m) = A(m, n) }", (126742, 32))

@@ -317,7 +317,7 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
         # Lanes that are apart may only pay beside each other, where they are transposed.
         near = first.lane is not None and not _has_lanes_apart(core, first.lane)
         beside = (first.lane,) if near else (None, *lanes)
-        return _cheapest(core, ((x, _neighbours(core, x)) for x in beside))
+        return _row_after_row(core, _cheapest(core, ((x, _neighbours(core, x)) for x in beside)))
     # Rows of one dimension first; then rows of two, for the most promising lanes and dimensions:
     # pairs of all would be as many as the square of the dimensions.
     singles: dict[str | None, dict[str, TileChoice]] = {}
@@ -368,6 +368,21 @@ def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
         if cycles <= max(_NEARLY_WHOLE * found.cycles, waits):
             return TileChoice(core, found.lane, kept, cycles)
     return found
+
+
+def _row_after_row(core: Core, found: TileChoice) -> TileChoice:
+    """A register tile of one row, where nothing is reduced, vectors are as long as lines, and long
+    rows come and go behind the second cache no slower so: rows that have no neighbours in common.
+    On Zen 4, 1023 x 1025 floats less an outer product take .6 of the time of three rows."""
+    target, lane = core.target, found.lane or ""
+    lines = target.strides.get(lane) == target.itemsize and core.lanes * target.itemsize >= LINE
+    neighbours = len({a.tensor for a in core.reads}) < len(core.reads)
+    if not lines or neighbours or core.results.get(lane, 1) < SHORT_LOOP * core.lanes:
+        return found
+    row = {lane: found.sizes[lane]} if lane in found.sizes else {}
+    cycles = nest_cycles(core, lane, row)
+    waits = _waits_for_neighbours(core, found)
+    return TileChoice(core, lane, row, cycles) if cycles <= waits else found
 
 
 def of_whole_lines(core: Core, lane: str, vectors: int) -> int:
