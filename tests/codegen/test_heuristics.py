@@ -352,6 +352,17 @@ def test_panels_of_a_convolution_stay_in_the_second_cache(
     assert tuple((found.tile or ())[k] for k in (1, 4) if found.tile) == tile
 
 
+@pytest.mark.parametrize(("channels", "tile"), [(64, (0, 0, 0, 48, 0, 0, 0)), (128, ())])
+def test_columns_of_dot_products_stay_in_the_first_cache(
+    channels: int, tile: tuple[int, ...]
+) -> None:
+    """48 filters of 3 x 3 x 64 bytes do."""
+    text = """int8(B, H, W, C) X, int8(3, 3, C, K) F) -> (O) {
+        O(b, y, x, k) +=! int32(X(b, y + i, x + j, c)) * F(i, j, c, k) }"""
+    found = chosen(ZEN4, text, (2, 24, 24, channels), (3, 3, channels, 96))
+    assert (found.vectorize, found.tile) == ((3, 16), tile)
+
+
 def test_short_loops_are_written_out_beside_tiles_that_leave_one_register() -> None:
     text = """float(N, C, H, W) I, float(F, C, 3, 3) K) -> (O) {
         O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s) }"""
