@@ -213,11 +213,13 @@ class AccessEmitter:
         change: Callable[[Val], Val],
         scope: Scope,
         where: Val | None = None,
+        others: bool = False,
     ) -> None:
         """Makes something else of an element, or of one per lane that exists. These are different
-        ones. ``where``: whether an element is to change, without a branch."""
+        ones. ``where``: whether an element is to change, without a branch; ``others``: of which it
+        is made, as of ``Addresses.address_of``."""
         layout = self.program.tensor(ref.tensor).layout
-        at = self.addresses.address_of(ref, scope, where)
+        at = self.addresses.address_of(ref, scope, where, others)
         if any(x == 0 for x in layout.extents):
             return  # there is nothing that could be touched
         if where is not None:

@@ -122,12 +122,21 @@ class Addresses:
             self.places[ref] = self.program.tensor(ref.tensor).layout.place(ref)
         return self.places[ref]
 
-    def address_of(self, ref: ir.TensorRef, scope: Scope, mask: Val | None = None) -> Address:
+    def address_of(
+        self, ref: ir.TensorRef, scope: Scope, mask: Val | None = None, others: bool = False
+    ) -> Address:
         """The address of an element. ``mask``: the lanes whose subscripts are checked; None for
-        all."""
-        return self.at(self.near(ref, scope), ref, scope, mask)
+        all. ``others``: whether it is made of other data than the subscripts."""
+        return self.at(self.near(ref, scope), ref, scope, mask, others)
 
-    def at(self, close: Near, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
+    def at(
+        self,
+        close: Near,
+        ref: ir.TensorRef,
+        scope: Scope,
+        mask: Val | None,
+        others: bool = False,
+    ) -> Address:
         """``address_of`` an element of which it is known what is ``near``."""
         if isinstance(close, tuple):
             return Address(*close)
@@ -142,7 +151,7 @@ class Addresses:
             of = subscript.of or (ref.tensor, axis)
             row = self._row(subscript, self.program.tensor(of[0]).layout.origin[of[1]], scope)
             if subscript.check and not self.unchecked:
-                value = self._checked(value, *of, subscript, scope, mask, row)
+                value = self._checked(value, *of, subscript, scope, mask, others, row)
             found.append((axis, value, row))
         if not found:
             return Address(first, step)
@@ -255,6 +264,7 @@ class Addresses:
         subscript: ir.Computed,
         scope: Scope,
         mask: Val | None,
+        others: bool,
         row: _Row | None,
     ) -> Val:
         """``value``, or the first index where it is outside of the tensor, which is recorded. If it
@@ -270,8 +280,10 @@ class Addresses:
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
         alone = mask is not None and scope.lanes == 1
-        if mask is not None and alone and extent != 0 and not isinstance(extent, Size):
-            # By two branches, LLVM would look first whether it is inside: as random as the mask.
+        settled = not isinstance(extent, Size) and extent != 0
+        if mask is not None and alone and settled and not others:
+            # By two branches, LLVM would look first whether it is inside: as random as the mask. Of
+            # other data, subscripts nearly always are: on Zen 4, sums by group take .82 to .96.
             value, mask = b.unforeseen(mask, value, number(first)), None
         site = len(self.sites)
         self.sites.append(Site(tensor, axis, first, extent, unsigned))

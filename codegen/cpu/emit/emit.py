@@ -42,7 +42,7 @@ from tcl.codegen.loopir.conditions import besides, is_free, of_indices_and_data
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import common_guard, guard, terms
 from tcl.codegen.loopir.terms import product as product_of
-from tcl.codegen.loopir.walk import loads, statements, walk
+from tcl.codegen.loopir.walk import loads, statements, variables, walk
 from tcl.common.dataclass import dataclass
 from tcl.common.recursion import with_room
 from tcl.grammar.sizes.varying import Size
@@ -276,8 +276,13 @@ class Statements:
             for s in later:
                 self.statement(s, scope)
             made = self.values.value(value, scope)
+            others = where is not None and _reads_others(condition, update.ref, first)
             self.memory.update(
-                update.ref, lambda old: arithmetic(b, op, old, made, value.type), scope, where
+                update.ref,
+                lambda old: arithmetic(b, op, old, made, value.type),
+                scope,
+                where,
+                others,
             )
 
         if condition is None:
@@ -487,6 +492,24 @@ def _only_where(condition: ir.Value, body: Sequence[ir.Statement]) -> list[ir.Le
         pending += [lets[name] for name in named & lets.keys() - asked]
         asked |= named
     return [s for s in body if isinstance(s, ir.Let) and s.name not in asked]
+
+
+def _reads_others(
+    condition: ir.Value | None, ref: ir.TensorRef, body: Sequence[ir.Statement]
+) -> bool:
+    """Whether a condition is made of other tensors than the subscripts of an element, behind the
+    names of values in a block, too."""
+    read: dict[str, set[str]] = {}
+
+    def tensors(value: ir.Value) -> set[str]:
+        found = {load.ref.tensor for load in loads(value)}
+        return found.union(*(read.get(name, {name}) for name in variables([value])))
+
+    for s in body:
+        if isinstance(s, ir.Let):
+            read[s.name] = tensors(s.value)
+    asked = set() if condition is None else tensors(condition)
+    return all(asked.isdisjoint(tensors(s.value)) for s in ref.computed)
 
 
 _PARTS = 8

@@ -168,6 +168,27 @@ def test_what_indices_decide_of_an_update_is_a_branch() -> None:
         run(text.replace("int32(30) H", "int32(10) H"), x)
 
 
+@pytest.mark.parametrize(
+    ("condition", "chosen"), [("G(n)", False), ("Day(n) < 40", True), ("day < 40 && G(n)", True)]
+)
+def test_a_place_is_chosen_by_a_condition_of_the_same_data_alone(
+    condition: str, chosen: bool
+) -> None:
+    """Of other data, it is nearly always inside: a branch asks, and then one for the condition."""
+    rng = np.random.default_rng(1)
+    day, counts = rng.integers(0, 50, 999, np.int32), rng.integers(0, 2, 999).astype(bool)
+    text = f"""def f(int32(N) Day, uint8(N) Kind, bool(N) G, float(D) Like) -> (int32(D, 1) O) {{
+        O(day, Kind(n)) +=! {condition} ? 1 : 0 where day = Day(n) }}"""
+    counts &= day < 40
+    inputs = day, np.zeros(999, np.uint8), counts, np.zeros(40, np.float32)
+    kernel, branches = _branches(text, *inputs)
+    selects = [line for line in kernel.splitlines() if "!unpredictable" in line]
+    assert not branches and any(", i64 " in line for line in selects) == chosen
+    (made,) = run(text, *inputs)
+    expected = counts if "G" in condition else day < 40
+    assert np.array_equal(made[:, 0], np.bincount(day[expected], minlength=40))
+
+
 @pytest.mark.parametrize(("limit", "asked"), [(89, False), (88, True), (0, False), (1, True)])
 def test_conditions_of_places_in_loops_are_decided_by_the_ends_of_these(
     limit: int, asked: bool
