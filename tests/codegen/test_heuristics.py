@@ -76,6 +76,16 @@ def test_counts_of_bytes_have_the_lanes_of_bytes(value: str, lanes: int) -> None
     assert chosen(CASCADE_LAKE, text, (500, 128), (128,)).vectorize == (1, lanes)
 
 
+@pytest.mark.parametrize(("device", "lanes"), [(CASCADE_LAKE, 64), (ZEN4, 16)])
+def test_one_condition_of_bytes_has_the_lanes_of_results_where_halves_are_worked_on(
+    device: CpuProfile, lanes: int
+) -> None:
+    """It is a quarter of a vector then, and no halves; more of them are worth those of bytes."""
+    for value, own in (("A(n, i) != B(i)", lanes), ("A(n, i) < B(i) || A(n, i) >= 192", 64)):
+        text = f"uint8(N, L) A, uint8(L) B) -> (int32(N) C) {{ C(n) +=! {value} ? 1 : 0 }}"
+        assert chosen(device, text, (500, 128), (128,)).vectorize == (1, own), value
+
+
 @pytest.mark.parametrize(("type_", "few"), [("uint8", 4), ("int16", 8)])
 def test_what_a_table_gives_has_lanes_along_short_rows_of_places(type_: str, few: int) -> None:
     """LLVM loads each of these by itself; across the rows, it takes them out of vectors."""
