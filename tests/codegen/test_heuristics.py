@@ -86,6 +86,15 @@ def test_one_condition_of_bytes_has_the_lanes_of_results_where_halves_are_worked
         assert chosen(device, text, (500, 128), (128,)).vectorize == (1, own), value
 
 
+@pytest.mark.parametrize(("device", "lanes"), [(CASCADE_LAKE, (4, 4)), (ZEN4, (2, 32))])
+def test_six_bytes_between_lanes_are_put_together_where_vectors_of_bytes_are_shuffled(
+    device: CpuProfile, lanes: tuple[int, int]
+) -> None:
+    """Pixels of an image of twice the size."""
+    text = "uint8(H, W, C) I) -> (O) { O(h, a, w, b, c) = I(h, w, c) where a in 0:2, b in 0:2 }"
+    assert chosen(device, text, (180, 240, 3)).vectorize == lanes
+
+
 @pytest.mark.parametrize(("type_", "few"), [("uint8", 4), ("int16", 8)])
 def test_what_a_table_gives_has_lanes_along_short_rows_of_places(type_: str, few: int) -> None:
     """LLVM loads each of these by itself; across the rows, it takes them out of vectors."""

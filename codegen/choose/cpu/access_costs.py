@@ -227,6 +227,12 @@ class OperandAccess:
         pieces = whole + (min(rest, 1) if masked else rest.bit_count())
         return min(cycles, math.log2(size) + lanes * pieces / row)
 
+    def between(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Elements of a register tile from one lane to the next, if these are all; else 0."""
+        apart = self.strides.get(lane or "", 0)
+        inside = math.prod(n for d, n in sizes.items() if 0 < self.strides.get(d, 0) < apart)
+        return inside if self.is_apart(lane) and inside * self.itemsize == apart else 0
+
     def transposed(self, dim: str, lane: str | None, lanes: int) -> bool:
         """Whether lanes are far apart, and neighbours along ``dim`` lie side by side."""
         if lane is None or self.scattered or not self.total:

@@ -33,9 +33,11 @@ from tcl.codegen.choose.cpu.costs import (
     ROWS_CROSSING_CYCLES,
     SCALAR_LOAD_CYCLES,
     SERIAL_SHARE,
+    SHUFFLE_CYCLES,
     SPILL_CYCLES,
     STORE_LOADS,
     STREAMS,
+    VECTOR_LOAD_CYCLES,
     WHOLE_CALL,
 )
 from tcl.codegen.choose.cpu.footprints import (
@@ -403,6 +405,10 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     added up, and calls in epilogues, with the registers that these keep in memory."""
     lanes = core.lanes if lane is not None else 1
     each = core.target.in_tile(lane, lanes, sizes, core.masked, stored=True)
+    between = core.target.between(lane, sizes)
+    shuffled = core.device.has("avx512vbmi") and core.target.itemsize < 4  # by one instruction
+    if between > 1 and shuffled and not core.reduces:
+        each = min(each, between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
     if core.reduces and core.target.is_apart(lane):
         # Halves take as many shuffles each, of which two run at once: on Zen 4, convolutions of
         # 3 x 3 take .7 to .82 of the time with 16 filters, compared with halves along rows.
