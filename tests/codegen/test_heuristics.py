@@ -175,6 +175,11 @@ def test_pieces_of_rows_from_far_are_copied_some_pages_at_a_time() -> None:
     found = chosen(CASCADE_LAKE, text, (40, 40, 60, 50), (40, 24, 40))
     assert (found.tile, found.order) == ((1, 0, 0, 1, 0), (3, 0, 2, 4, 1))
     assert found.stage == (2, -1)
+    four = """double(B, J, A, I) T, double(J, C, B) V) -> (O) {
+        O(a, c, i) +=! T(b, j, a, i) * V(j, c, b) }"""
+    for device, points in ((CASCADE_LAKE, 3), (ZEN4, 0)):  # of which the last cache is near
+        kept = chosen(device, four, (24, 18, 34, 24), (18, 40, 24))
+        assert kept.tile == (1, 0, 0, points, 0), device.name
     near = chosen(CASCADE_LAKE, text, (16, 20, 30, 40), (20, 24, 16))
     assert (near.tile or (0, 0, 0, 0))[3] == 0, "the second cache has most of it"
     many = chosen(CASCADE_LAKE, text, (40, 40, 60, 50), (40, 120, 40))
