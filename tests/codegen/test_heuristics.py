@@ -1843,3 +1843,13 @@ def test_columns_from_afar_are_read_in_long_pieces() -> None:
         assert lane == 0
         assert rows <= 1 or 4 * lanes * vectors >= 256
     assert chosen(ZEN3, days, (12, 20, 397), (397,)).register == (1, 4, 0)  # from a cache
+
+
+def test_whole_vectors_divide_in_as_long_as_their_halves() -> None:
+    """Where all points of conditions are written out, too."""
+    text = """uint8(H, W, 3) I) -> (float(H, W, 3) O) {
+        O(y, x, c) = c == 0 ? (top == r ? (g - b) / d : (b - r) / d) : c == 1 ? d / top : top
+            where r = float(I(y, x, 0)), g = float(I(y, x, 1)), b = float(I(y, x, 2)),
+                top = max(r, max(g, b)), d = top - min(r, min(g, b)) }"""
+    found = chosen(ZEN4, text, (120, 160, 3))
+    assert (found.vectorize, found.register) == ((1, 16), (0, 0, 3))

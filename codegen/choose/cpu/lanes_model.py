@@ -143,7 +143,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
                 core.nest,
                 core.deciding,
                 core.fused.points,
-                lambda v: whole_cycles(v, core.device, core.lanes),
+                lambda v: whole_cycles(v, core.device, lanes // core.halves(lane)),
             ),
         )
         if core.deciding
