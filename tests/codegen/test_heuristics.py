@@ -1853,3 +1853,14 @@ def test_whole_vectors_divide_in_as_long_as_their_halves() -> None:
                 top = max(r, max(g, b)), d = top - min(r, min(g, b)) }"""
     found = chosen(ZEN4, text, (120, 160, 3))
     assert (found.vectorize, found.register) == ((1, 16), (0, 0, 3))
+
+
+def test_what_a_chunk_keeps_is_read_without_a_panel() -> None:
+    """Lanes across rows of what a sum has computed: transposed, in tiles of many rows."""
+    text = """def attention(float(H, S, S) R, float(H, S, D) V) -> (Most, Total, O) {
+        Most(h, i) max=! R(h, i, j)
+        Total(h, i) +=! exp(R(h, i, j) - Most(h, i))
+        O(h, i, d) +=! exp(R(h, i, j) - Most(h, i)) / Total(h, i) * V(h, j, d) }"""
+    program = lower(sized(text, R=(8, 150, 150), V=(8, 150, 32)))
+    found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options["s2"]
+    assert (found.vectorize, found.register) == ((1, 16), (0, 1, 16, 4))

@@ -339,11 +339,13 @@ def access_of(
     program: ir.Program, nest: ir.Nest, load: ir.Load, device: CpuProfile | None = None
 ) -> OperandAccess:
     """``device``: what it is read on, whose instructions for it count then."""
-    layout = program.tensor(load.ref.tensor).layout
-    total = layout.place(load.ref)
+    tensor = program.tensor(load.ref.tensor)
+    layout, total = tensor.layout, tensor.layout.place(load.ref)
     scattered = not load.ref.is_affine
-    # Where two dimensions move along one axis, a panel would hold elements more than once.
-    copied, apart = why_not_copied(nest, load) is None, not overlaps(nest, load)
+    # Where two dimensions move along one axis, a panel would hold elements more than once. What
+    # chunks keep for themselves has none.
+    copied = why_not_copied(nest, load) is None and not tensor.private
+    apart = not overlaps(nest, load)
     elements = layout.footprint(load.ref, {d.name: d.extent for d in nest.dims})
     whole = layout.bytes
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)

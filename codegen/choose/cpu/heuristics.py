@@ -210,7 +210,7 @@ def _with_kept_values(
         ordered = with_lanes_last(planned.get(maker.name, maker), maker.dims)
         dims = [nest.dim(own[d.name]) for d in ordered if own.get(d.name) in named]
         layout = ir.contiguous(value.type, (d.extent for d in dims), (d.first for d in dims))
-        tensors.append(ir.Tensor(f"{nest.name}.kept{k}", ir.Role.SCRATCH, layout))
+        tensors.append(ir.Tensor(f"{nest.name}.kept{k}", ir.Role.SCRATCH, layout, private=True))
         place = ir.TensorRef(tensors[-1].name, tuple(ir.Affine.variable(d.name) for d in dims))
         kept = ir.Load(place, value.type, total=True)
         point = replace(point, value=replaced(point.value, value, kept))
