@@ -1864,3 +1864,9 @@ def test_what_a_chunk_keeps_is_read_without_a_panel() -> None:
     program = lower(sized(text, R=(8, 150, 150), V=(8, 150, 32)))
     found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options["s2"]
     assert (found.vectorize, found.register) == ((1, 16), (0, 1, 16, 4))
+
+
+def test_whole_vectors_of_float16_where_something_is_divided() -> None:
+    text = """float16(T, D) X, float16(T, D) Y, float(T) S) -> (O) {
+        O(t, d) = float16(float(X(t, d)) * r + float(Y(t, d)) / S(t)) where r = rsqrt(S(t)) }"""
+    assert chosen(ZEN4, text, (500, 768), (500, 768), (500,)).vectorize == (1, 16)

@@ -265,12 +265,15 @@ def _fastest_within(
 
 
 def _narrows_pairs(core: Core, lane: str) -> bool:
-    """Whether vectors of results in float16 come from two or more of it, and no function is called:
-    whole vectors take twice as long to be made wider as two halves, and a little less to be made
-    narrow. On Zen 4, eight half vectors take .94 to .78 of the time, of one operand 1.06."""
+    """Whether vectors of results in float16 come from two or more of it, and no function is called,
+    nor anything divided: whole vectors take twice as long to be made wider as two halves, and a
+    little less to be made narrow. On Zen 4, eight half vectors take .94 to .78 of the time, of one
+    operand 1.06, and with a root and quotients of each row 1.08."""
     reads = zip(operands(core.nest.point), core.reads, strict=True)
     wider = [a for load, a in reads if (load.type, a.strides.get(lane)) == (FLOAT16, 2)]
-    return core.nest.point.type == FLOAT16 and len(wider) > 1 and not core.called
+    return (
+        core.nest.point.type == FLOAT16 and len(wider) > 1 and not (core.called or core.divisions)
+    )
 
 
 def _has_lanes_apart(core: Core, lane: str | None) -> bool:
