@@ -1697,7 +1697,12 @@ def test_what_the_last_cache_lost_in_part_is_asked_for_far_ahead(
     part: float, ahead: tuple[int, ...]
 ) -> None:
     count = int(cached_bytes(ZEN3) * part) // 4
-    assert planned("float(N) X) -> (M) { M() max=! X(n) }", (count,)).prefetch == ahead
+    text = "float(N) X) -> (M) { M() max=! X(n) }"
+    assert planned(text, (count,)).prefetch == ahead
+    wide = replace(ZEN3, vector_bits=512)  # each load is a line
+    program = lower(sized(text, (count,)))
+    (found,) = plan_cpu(program, MappingOptions("mlp"), wide).options.values()
+    assert found.prefetch == (() if part < 1 else ahead)
 
 
 @pytest.mark.parametrize(("columns", "ahead"), [(1000, (8192,)), (64, (2048,))])

@@ -252,7 +252,9 @@ def _goes_along(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     return ref.is_affine and inner.reduction and long and layout.step(ref, inner.name) == 1
 
 
-def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+def soon(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
     """Bytes ahead, per operand, of a reduction on one thread, for processors that read ahead by
     themselves: of what caches do not keep and nothing reads again. Asked for past the caches, it
     pushes nothing out of them. On Zen 4, sums of rows that come from memory take .8 to 1 of the
@@ -261,12 +263,16 @@ def soon(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, .
     Of more than half of what was measured to fit, the last cache has lost a part, and the core
     waits for each such line. On Zen 3, of 16 MB, asking far ahead takes .85 of the time of a
     maximum over 10 MB, .5 over 12 and 14, .64 over 16, and .8 to .9 of that of sums; it makes no
-    difference over 5 to 8 MB, and what memory has alone takes 1.0 to 1.2 times as long so."""
+    difference over 5 to 8 MB, and what memory has alone takes 1.0 to 1.2 times as long so. Where
+    vectors are as long as lines, a core looks as many lines ahead of one row as loads: on Zen 4, of
+    24 MB, maxima over 12 to 22 MB take 1.1 to 1.3 times as long, four rows .8 of the time."""
     if not (device.reads_ahead and device.threads == 1 and nest.reduces):
         return ()
     loads, kept = operands(nest.point), cached_bytes(device)
     sizes = {x.ref.tensor: program.tensor(x.ref.tensor).layout.bytes for x in loads}
-    partly = kept // 2 < sum(sizes.values()) <= kept
+    tile, short = _Tile.from_options(nest, chosen), device.vector_bits // 8 < LINE
+    beside = any(tile.rows(program.tensor(x.ref.tensor).layout, x.ref) > 1 for x in loads)
+    partly = (short or beside) and kept // 2 < sum(sizes.values()) <= kept
     far = {
         read.position: _FAR if partly else SOON
         for read in streamed_reads(program, nest, device)

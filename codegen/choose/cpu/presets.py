@@ -120,7 +120,7 @@ class CpuPreset:
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
             ahead = not_by_itself(program, nest, ahead, chosen, self.device)
-            ahead = ahead or soon(program, nest, self.device)
+            ahead = ahead or soon(program, nest, chosen, self.device)
         ahead = ahead or rows_ahead(program, nest, chosen, self.device)
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         return ahead or windows_ahead(program, nest, chosen, self.device)
