@@ -1844,9 +1844,11 @@ def test_columns_from_afar_are_read_in_long_pieces() -> None:
         O(s, y) +=! d >= Sow(s) ? fmax(Low(y, d, s), 0) : 0 }"""
     for device in (ZEN4, ZEN3):
         found = chosen(device, days, (12, 365, 397), (397,))
-        (vectors, rows, _), (lane, lanes) = found.register or (), found.vectorize or ()
-        assert lane == 0
-        assert rows <= 1 or 4 * lanes * vectors >= 256
+        assert found.register is not None
+        assert found.vectorize is not None
+        vectors, rows, _ = found.register
+        assert found.vectorize[0] == 0
+        assert rows <= 1 or 4 * found.vectorize[1] * vectors >= 256
     assert chosen(ZEN3, days, (12, 20, 397), (397,)).register == (1, 4, 0)  # from a cache
 
 
