@@ -22,7 +22,7 @@ from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import OPERATIONS
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import is_exact
+from tcl.grammar.tree.traverse import is_exact, walk
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -92,8 +92,7 @@ class _Statement:
             if math.prod(shape) > MAX_POINTS:
                 raise NoFormulationError(f"{math.prod(shape)} points are too many for NumPy")
             with np.errstate(all="ignore"):
-                for let in statement.lets:
-                    self.lets[let.name] = self._value(let.value, None)
+                self._bind()
                 values = np.broadcast_to(self._value(statement.rhs, None), shape)
                 result = self._reduce(values, type_, target)
         target[...] = result
@@ -132,8 +131,7 @@ class _Statement:
         if statement.initialise:
             held[box] = _identity(statement.op, type_)
         with np.errstate(all="ignore"):
-            for let in statement.lets:
-                self.lets[let.name] = self._value(let.value, None)
+            self._bind()
             condition, value = term(statement)
             there = None if condition is None else self._value(condition, None)
             values = np.broadcast_to(self._value(value, there), shape)
@@ -242,8 +240,10 @@ class _Statement:
     def _subscript(self, expr: c.Expr, mask: Array | None) -> Array:
         """A subscript, which is computed in 64 bits."""
         form = self.analysis.exact(expr)
-        if not form.is_affine:
-            return self._value(self._wide(expr), mask).astype(np.int64)
+        if not form.is_affine or any(isinstance(node, c.Read) for node in walk(expr)):
+            value = self._value(self._wide(expr), mask)
+            large = value > INT64.limits[1] if expr.type == UINT64 else False
+            return np.where(large, INT64.limits[1], value.astype(np.int64))
         total = np.full((1,) * len(self.axes), form.constant, np.int64)
         for name, k in form.terms.items():
             assert isinstance(name, str)
@@ -256,7 +256,11 @@ class _Statement:
             case _ if not is_exact(expr):
                 return expr if expr.type == UINT64 else c.Cast(expr, INT64, expr.span)
             case c.LetRef(name=name):
-                return self._wide(self.analysis.lets[name])
+                if self._differs(self.analysis.lets[name]):
+                    return replace(expr, name=f"{name}.exact", type=INT64)
+                return c.Cast(expr, INT64, expr.span)
+            case c.Const():
+                return replace(expr, type=INT64)
             case c.Cast(operand=operand):
                 return self._wide(operand)
             case c.Unary(operand=operand):
@@ -267,6 +271,19 @@ class _Statement:
                 return replace(expr, then=self._wide(then), otherwise=self._wide(other), type=INT64)
             case _:
                 return c.Cast(expr, INT64, expr.span)
+
+    def _bind(self) -> None:
+        """The values of the statement's names, and what these are in subscripts where that may be
+        something else."""
+        for let in self.own.statement.lets:
+            self.lets[let.name] = self._value(let.value, None)
+            if self._differs(let.value):
+                self.lets[f"{let.name}.exact"] = self._value(self._wide(let.value), None)
+
+    def _differs(self, expr: c.Expr) -> bool:
+        """Whether a subscript may be something else than the value of an integer."""
+        analysis = self.analysis
+        return expr.type.is_integral and analysis.exact(expr) is not analysis.linear(expr)
 
     def _grid(self, name: str) -> Array:
         first, stop = self.own.ranges[name]

@@ -161,6 +161,7 @@ class _Inference:
         self.accesses = [a for a in found if a.read is not self.statement.place]
         self._rounds()
         self._define_target()
+        found = list(accesses(self.statement, self.analysis))  # now that ranges bound all forms
         checks, problems = set(), []
         empty = any(stop <= first for first, stop in self.ranges.values())
         for access in found if not empty else ():
@@ -456,7 +457,7 @@ class _Inference:
         if self.analysis.impossible(access.facts):
             return False
         certain = access.facts.rectangular or not access.form.indices & access.facts.mentioned
-        if not (access.form.is_affine and certain):
+        if not (access.form.is_affine and access.value.is_affine and certain):
             return access.evaluated
         at = f"index {int(low)}" if low == high else f"indices {int(low)} to {int(high)}"
         done, what = ("read", "the read")

@@ -16,7 +16,7 @@ from typing import TypeAlias, cast
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
 from tcl.grammar.sizes.varying import common_divisor, largest, smallest
-from tcl.grammar.syntax.types import INDEX, INT64
+from tcl.grammar.syntax.types import INT64
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.terms import term
@@ -145,6 +145,8 @@ class Analysis:
     _let_indices: dict[str, frozenset[str]] = field(default_factory=dict)
     _known: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
     _known_exact: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
+    _congruent: dict[int, bool] = field(default_factory=dict)
+    _congruent_lets: set[str] = field(default_factory=set)
     _bounds: dict[tuple[int, Facts, bool], tuple[c.Expr, Bounds]] = field(default_factory=dict)
     """Forms and bounds of expressions (by identity), for the present ranges: lets make
     expressions share their parts, and without these the time would double with each let."""
@@ -167,6 +169,8 @@ class Analysis:
             if value.type.is_integral:
                 self._forms[name] = self.linear(value)
                 self._exact_forms[name] = self.exact(value)
+                if self._is_congruent(value):
+                    self._congruent_lets.add(name)
             elif value.type.is_bool:
                 for holds in (True, False):
                     self._let_facts[name, holds] = self._facts(value, holds)
@@ -176,6 +180,8 @@ class Analysis:
         self.ranges[index] = bounds
         self._known.clear()
         self._known_exact.clear()
+        self._congruent.clear()
+        self._congruent_lets.clear()
         self._bounds.clear()
         self._stale = True
 
@@ -221,7 +227,7 @@ class Analysis:
 
     def _unless_it_wraps(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
         """The form, unless it contains values whose arithmetic may wrap."""
-        plain = form.is_affine and expr.type in (INDEX, INT64)
+        plain = form.is_affine and is_index_arithmetic(expr, self._index_lets)
         if plain or within(self.bounds(form), expr.type):
             return form
         return Linear({expr: 1})
@@ -230,7 +236,7 @@ class Analysis:
         """The linear form of a subscript: that of its value where no part can wrap."""
         if id(expr) not in self._known_exact:
             form = found = self.linear(expr)
-            if form.terms and is_exact(expr) and not is_index_arithmetic(expr, self._index_lets):
+            if is_exact(expr) and not isinstance(expr, c.Const | c.Index | c.Size | c.Dimension):
                 found = self._exact(expr)
             self._known_exact[id(expr)] = expr, form if found == form else found
         return self._known_exact[id(expr)][1]
@@ -260,25 +266,24 @@ class Analysis:
             return form
         return Linear({Exact(expr): 1})
 
-    def _can_wrap(self, expr: c.Unary | c.Binary | c.Select) -> bool:
+    def _can_wrap(self, expr: c.Expr) -> bool:
         """Whether a value may be none of its type though its operands are."""
-        if isinstance(expr, c.Select) or expr.op in ("%", "min", "max"):
+        if not isinstance(expr, c.Unary | c.Binary) or expr.op in ("%", "min", "max"):
             return False
         return not within(self._operation(expr, NO_FACTS), expr.type)
 
-    def _congruent(self, expr: c.Expr) -> bool:
+    def _is_congruent(self, expr: c.Expr) -> bool:
         """Whether a subscript is its value in its type, but for multiples of the values that the
         type has."""
-        match expr:
-            case _ if self.exact(expr) is self.linear(expr):
-                return True
-            case c.LetRef(name=name):
-                return self._congruent(self.lets[name])
-            case c.Unary() | c.Binary(op="+" | "-" | "*"):
+        if id(expr) not in self._congruent:
+            found = self.exact(expr) is self.linear(expr)
+            if not found and isinstance(expr, c.LetRef):
+                found = expr.name in self._congruent_lets
+            elif not found and isinstance(expr, c.Unary | c.Binary) and expr.op in ("+", "-", "*"):
                 sides = children(expr)
-                return all(s.type == expr.type and self._congruent(s) for s in sides)
-            case _:
-                return False
+                found = all(s.type == expr.type and self._is_congruent(s) for s in sides)
+            self._congruent[id(expr)] = found
+        return self._congruent[id(expr)]
 
     # --- bounds ---
 
@@ -287,7 +292,7 @@ class Analysis:
         its value, which is the same where no other one is congruent to it."""
         low, high = self.bounds(access.form, access.facts)
         expr = access.read.subscripts[access.axis]
-        if access.value is access.form or not self._congruent(expr):
+        if access.value is access.form or not self._is_congruent(expr):
             return low, high
         least, most = self.bounds(access.value, access.facts)
         period = 1 << expr.type.bits
@@ -355,10 +360,11 @@ class Analysis:
             self._bounds[key] = expr, found
         return self._bounds[key][1]
 
-    def before_wrapping(self, expr: c.Expr) -> Bounds:
-        """Bounds of an operation on integers that do not wrap: before it wraps, if it does."""
-        form = self.linear(expr)
-        return self.bounds(form) if form.is_affine else self._operation(expr, NO_FACTS)
+    def before_wrapping(self, expr: c.Expr, exact: bool = False) -> Bounds:
+        """Bounds of an operation on integers that do not wrap: before it wraps, if it does.
+        ``exact``: as a subscript."""
+        form = self.exact(expr) if exact else self.linear(expr)
+        return self.bounds(form) if form.is_affine else self._operation(expr, NO_FACTS, exact)
 
     def _operation(self, expr: c.Expr, facts: Facts, exact: bool = False) -> Bounds:
         form_of = self.exact if exact else self.linear

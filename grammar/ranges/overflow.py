@@ -1,7 +1,6 @@
 """Arithmetic on indices and sizes alone does not wrap: for sizes that would make it, say so.
 
-That holds for values of int32 and int64. In a subscript such arithmetic is exact, and nothing needs
-to be said.
+That holds for values of int32 and int64. In a subscript such arithmetic is in int64.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from tcl.grammar.ranges.intervals import within
 from tcl.grammar.ranges.linear import Analysis
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
-from tcl.grammar.syntax.types import INDEX, INT64
+from tcl.grammar.syntax.types import INDEX, INT64, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import children, computed, index_lets, is_index_arithmetic, walk
 
@@ -57,23 +56,32 @@ class _Overflows:
         inner = [problem for child in children(expr) for problem in self.in_value(child)]
         yield from inner
         if not inner and _can_leave(expr) and is_index_arithmetic(expr, self.lets):
-            yield from self._of_arithmetic(expr)
+            yield from self._of_arithmetic(expr, expr.type)
 
-    def _of_arithmetic(self, expr: c.Expr) -> Iterator[Diagnostic]:
-        low, high = self.analysis.before_wrapping(expr)
-        if within((low, high), expr.type):
+    def _of_arithmetic(
+        self, expr: c.Expr, type_: ScalarType, exact: bool = False
+    ) -> Iterator[Diagnostic]:
+        low, high = self.analysis.before_wrapping(expr, exact)
+        if within((low, high), type_):
             return
         values = f"the value {low}" if low == high else f"values from {low} to {high}"
-        better = f"{INT64} or to float" if expr.type == INDEX else "float"
+        better = f"{INT64} or to float" if type_ == INDEX else "float"
+        remedy = "" if exact else f"; convert a part of it to {better} first"
         yield Diagnostic(
-            f"this index arithmetic takes {values} for these sizes, which {expr.type} cannot hold; "
-            f"convert a part of it to {better} first",
+            f"this index arithmetic takes {values} for these sizes, which {type_} cannot hold"
+            f"{remedy}",
             expr.span,
             section=Section.ARITHMETIC,
         )
 
     def in_subscript(self, expr: c.Expr) -> Iterator[Diagnostic]:
-        """The problems in a subscript: in conditions and in casts that may change a value."""
+        """The problems in a subscript: in conditions and in casts that may change a value, and
+        where it leaves int64."""
+        if _can_leave(expr) and is_index_arithmetic(expr, self.lets):
+            found = list(self._of_arithmetic(expr, INT64, exact=True))
+            yield from found
+            if found:
+                return
         match expr:
             case c.Select(condition=condition, then=then, otherwise=otherwise):
                 yield from self.in_value(condition)

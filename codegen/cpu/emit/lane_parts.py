@@ -164,6 +164,9 @@ class Parting:
         if found is None:
             made = self.evaluate(value, scope)
             if made.lanes == 1 and made.type == "i64":
+                narrow = isinstance(value, ir.Cast) and value.operand.type.bits < 64
+                if not narrow and interval_of(value, self.dims, scope.lets) is None:
+                    self.b.wrapping.add(made.text)
                 return LaneParts(At(made), (0,) * scope.lanes, 0)
         return found
 

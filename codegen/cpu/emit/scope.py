@@ -203,11 +203,20 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
     """A sum of index values, None standing for 0."""
     if left is None or right is None:
         return right if left is None else left
-    found = b.binary("add nsw", left, right)
+    found = _unwrapped(b, "add", left, right)
     if (each := math.gcd(b.multiple(left), b.multiple(right))) > 1:
         b.multiples[found.text] = each
     if (one := b.interval(left)) and (other := b.interval(right)):
         b.ends[found.text] = one[0] + other[0], one[1] + other[1]
+    return found
+
+
+def _unwrapped(b: Builder, op: str, left: Val, right: Val) -> Val:
+    """Arithmetic on index values, which does not wrap unless it is on data."""
+    wraps = left.text in b.wrapping or right.text in b.wrapping
+    found = b.binary(op if wraps else f"{op} nsw", left, right)
+    if wraps:
+        b.wrapping.add(found.text)
     return found
 
 
@@ -217,7 +226,7 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
         return value
     if provably_equal(factor, 0):
         return None
-    found = b.binary("mul nsw", value, number(factor))
+    found = _unwrapped(b, "mul", value, number(factor))
     if not isinstance(factor, Size):
         b.multiples[found.text] = b.multiple(value) * abs(factor)
         if ends := b.interval(value):
@@ -242,7 +251,7 @@ def i64(b: Builder, at: At) -> Val:
         return number(at.constant)
     if provably_equal(at.constant, 0):
         return at.base
-    found = b.binary("add nsw", at.base, number(at.constant))
+    found = _unwrapped(b, "add", at.base, number(at.constant))
     if (ends := b.interval(at.base)) and not isinstance(at.constant, Size):
         b.ends[found.text] = ends[0] + at.constant, ends[1] + at.constant
     return found

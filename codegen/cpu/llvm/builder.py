@@ -143,6 +143,8 @@ class Builder:
     ends: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Index values → the smallest and the largest that they may be, in all lanes, where these are
     known."""
+    wrapping: set[str] = field(default_factory=set)
+    """Index values that are made of data of 64 bits, whose sums may wrap."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from bounds_oracle import place_of_read
+from steps import steps
 
 import tcl
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.reference.whole_array import whole_array
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
+from tcl.grammar.syntax.errors import RangeInferenceError
 
 Array = npt.NDArray[Any]
 _TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
@@ -100,6 +102,61 @@ def test_places_are_those_of_the_reference_and_inside(seed: int) -> None:
                 run()
         else:
             np.testing.assert_array_equal(run(), [0 if p is None else p for p in places], text)
+
+
+@pytest.mark.parametrize(
+    ("place", "type_", "values", "extent"),
+    [
+        ("max(A(n) + A(n), 255)", "uint8", [3, 255], 256),  # as values no more than 255,
+        ("(A(n) + A(n)) / 256", "uint8", [3, 255], 1),  # and 0
+        ("max(A(n) * A(n), 127)", "int8", [100], 128),
+        ("(0 - 127 - int8(2)) / 3 % H", "int8", [1], 128),
+        ("-(uint8(n)) % N", "uint8", [1, 2, 3], 3),
+        ("(A(n) - A(n) + 65536) * 65536 / 65536 % 65536 - 1", "int32", [5], 65536),
+    ],
+)
+def test_places_outside_are_told(place: str, type_: str, values: list[int], extent: int) -> None:
+    text = f"def f({type_}(N) A, double(H) T) -> (O) {{ O(n) = T({place}) where n in 0:N }}"
+    arrays = [np.array(values, type_), _fenced(extent)]
+    with pytest.raises(IndexError):
+        tcl.define(text).f(*arrays)
+    with pytest.raises(IndexError):
+        tcl.reference(text, "f", *arrays)
+
+
+def test_a_guard_by_a_value_that_wraps_is_not_believed() -> None:
+    text = """def f(int32(N) A, double(H) T) -> (O) {
+        O(n, i) = v >= 0 && v < H ? T(v) : 0
+            where v = (A(n) - A(n) + 65536) * i, n in 0:N, i in 65535:65538 }"""
+    with pytest.raises(IndexError, match="4294967296"):  # which is 0 in int32
+        tcl.define(text).f(np.array([1], np.int32), _fenced(70_000))
+
+
+def test_sums_of_int64_wrap() -> None:
+    text = """def f(int64(N) A) -> (int64(N, 3) O) {
+        O(n, i) = k > 0 ? k : 0 where k = A(n) * A(n) - 256, i in 0:3 }"""
+    found = tcl.define(text).f(np.array([2**62 - 1]))
+    assert (np.asarray(found) == 2**63 - 255).all()
+
+
+def test_many_names_take_no_longer_than_their_number() -> None:
+    """Each is twice the one before, which was followed to both of its sides."""
+    names = ", ".join(f"k{i} = k{i - 1} + k{i - 1}" for i in range(1, 400))
+    text = f"def f(uint8(N) A, double(H) T) -> (O) {{ O(n) = T(k399) where k0 = A(n), {names} }}"
+    checked = check(text)["f"]
+    assert steps(lambda: infer(checked, {"A": (3,), "T": (9,)})) < 3_000_000
+
+
+def test_what_is_guarded_is_not_refused_for_a_constant_subscript() -> None:
+    text = """def f(uint8(N) A, double(H) T) -> (O) {
+        O(n) = A(n) < 3 ? T(k) : -1 where k = (A(n) + 4) - A(n) }"""
+    assert np.asarray(tcl.define(text).f(np.array([9], np.uint8), _fenced(3))) == -1
+
+
+def test_indices_beyond_int64_are_refused() -> None:
+    text = "def f(double(H) T) -> (O) { O(i) = T(i * 4611686018427387904 % H) where i in 0:5 }"
+    with pytest.raises(RangeInferenceError, match="int64 cannot hold"):
+        infer(check(text)["f"], {"T": (7,)})
 
 
 @pytest.mark.parametrize("type_", ["uint32", "uint64"])
