@@ -145,6 +145,8 @@ class Analysis:
     _let_indices: dict[str, frozenset[str]] = field(default_factory=dict)
     _known: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
     _known_exact: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
+    _own_value: dict[int, bool] = field(default_factory=dict)
+    _own_value_lets: set[str] = field(default_factory=set)
     _congruent: dict[int, bool] = field(default_factory=dict)
     _congruent_lets: set[str] = field(default_factory=set)
     _bounds: dict[tuple[int, Facts, bool], tuple[c.Expr, Bounds]] = field(default_factory=dict)
@@ -169,6 +171,8 @@ class Analysis:
             if value.type.is_integral:
                 self._forms[name] = self.linear(value)
                 self._exact_forms[name] = self.exact(value)
+                if self._is_its_value(value):
+                    self._own_value_lets.add(name)
                 if self._is_congruent(value):
                     self._congruent_lets.add(name)
             elif value.type.is_bool:
@@ -180,6 +184,8 @@ class Analysis:
         self.ranges[index] = bounds
         self._known.clear()
         self._known_exact.clear()
+        self._own_value.clear()
+        self._own_value_lets.clear()
         self._congruent.clear()
         self._congruent_lets.clear()
         self._bounds.clear()
@@ -235,48 +241,59 @@ class Analysis:
     def exact(self, expr: c.Expr) -> Linear:
         """The linear form of a subscript: that of its value where no part can wrap."""
         if id(expr) not in self._known_exact:
-            form = found = self.linear(expr)
-            if is_exact(expr) and not isinstance(expr, c.Const | c.Index | c.Size | c.Dimension):
+            found = form = self.linear(expr)
+            if not self._is_its_value(expr):
                 found = self._exact(expr)
             self._known_exact[id(expr)] = expr, form if found == form else found
         return self._known_exact[id(expr)][1]
 
     def _exact(self, expr: c.Expr) -> Linear:
-        sides: tuple[c.Expr, ...]
         form: Linear | None = None
         match expr:
             case c.LetRef(name=name):
-                if self._stale:
-                    self._prepare_lets()
                 return self._exact_forms[name]
             case c.Cast(operand=operand):
                 return self.exact(operand)
             case c.Unary(operand=operand):
-                sides, form = (operand,), Linear({}).plus(self.exact(operand), -1)
+                form = Linear({}).plus(self.exact(operand), -1)
             case c.Binary(op=op, left=left, right=right):
-                sides, form = (left, right), _combined(op, self.exact(left), self.exact(right))
-            case c.Select(then=then, otherwise=otherwise):
-                sides = then, otherwise
-            case _:
-                return self.linear(expr)
-        alike = all(self.exact(side) is self.linear(side) for side in sides)
-        if alike and (expr.type == INT64 or not self._can_wrap(expr)):
-            return self.linear(expr)
+                form = _combined(op, self.exact(left), self.exact(right))
         if form is not None and (form.is_affine or within(self.bounds(form), INT64)):
             return form
         return Linear({Exact(expr): 1})
+
+    def _is_its_value(self, expr: c.Expr) -> bool:
+        """Whether a subscript is what the expression is elsewhere, as no part can wrap."""
+        if not is_exact(expr):
+            return True
+        if id(expr) not in self._own_value:
+            sides = children(expr)
+            match expr:
+                case c.LetRef(name=name):
+                    if self._stale:
+                        self._prepare_lets()
+                    found = name in self._own_value_lets
+                case c.Select(then=then, otherwise=otherwise):
+                    found = self._is_its_value(then) and self._is_its_value(otherwise)
+                case _:
+                    found = all([self._is_its_value(side) for side in sides])
+                    found = found and (expr.type == INT64 or not self._can_wrap(expr))
+            self._own_value[id(expr)] = found
+        return self._own_value[id(expr)]
 
     def _can_wrap(self, expr: c.Expr) -> bool:
         """Whether a value may be none of its type though its operands are."""
         if not isinstance(expr, c.Unary | c.Binary) or expr.op in ("%", "min", "max"):
             return False
+        if isinstance(expr, c.Binary) and expr.op == "/" and isinstance(expr.right, c.Const):
+            return expr.right.value == -1
         return not within(self._operation(expr, NO_FACTS), expr.type)
 
     def _is_congruent(self, expr: c.Expr) -> bool:
         """Whether a subscript is its value in its type, but for multiples of the values that the
         type has."""
         if id(expr) not in self._congruent:
-            found = self.exact(expr) is self.linear(expr)
+            found = self._is_its_value(expr)
             if not found and isinstance(expr, c.LetRef):
                 found = expr.name in self._congruent_lets
             elif not found and isinstance(expr, c.Unary | c.Binary) and expr.op in ("+", "-", "*"):
