@@ -267,7 +267,6 @@ class Analysis:
         if not is_exact(expr):
             return True
         if id(expr) not in self._own_value:
-            sides = children(expr)
             match expr:
                 case c.LetRef(name=name):
                     if self._stale:
@@ -276,7 +275,7 @@ class Analysis:
                 case c.Select(then=then, otherwise=otherwise):
                     found = self._is_its_value(then) and self._is_its_value(otherwise)
                 case _:
-                    found = all([self._is_its_value(side) for side in sides])
+                    found = all([self._is_its_value(side) for side in children(expr)])
                     found = found and (expr.type == INT64 or not self._can_wrap(expr))
             self._own_value[id(expr)] = found
         return self._own_value[id(expr)]
