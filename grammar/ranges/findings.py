@@ -17,7 +17,7 @@ from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.sizes.varying import Size, Undecided, calculator, formula
-from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.errors import Diagnostic, NoRangeError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.tree import checked as c
@@ -67,6 +67,22 @@ def findings(
     else:
         found += _with_any_sizes(checked)
     return sorted(found, key=lambda d: d.span)
+
+
+def refuse_without_range(checked: c.CheckedDef) -> None:
+    """Raise ``NoRangeError`` if an index has no range, and no sizes that are tried change that."""
+    found: NoRangeError | None = None
+    for sizes in _trials(checked.sizes, _largest_number(checked)):
+        try:
+            size_finding(checked, sizes)
+        except NoRangeError as error:
+            found = found or error
+        except TclError:
+            continue
+        else:
+            return
+    if found is not None:
+        raise found
 
 
 _TRIALS = 24

@@ -18,7 +18,7 @@ from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import largest
-from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
+from tcl.grammar.syntax.errors import Diagnostic, NoRangeError, RangeInferenceError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import zero_text
@@ -262,14 +262,23 @@ class _Inference:
                     said = self.statement
                     clauses = said.ranges or said.lets or said.exists
                     add = "add to its where clause: " if clauses else "add: where "
-                    raise self._error_at(
-                        said.span,
-                        f"{what} {names} cannot be inferred from the accesses; {add}{clause}",
-                    )
+                    message = f"{what} {names} cannot be inferred from the accesses; {add}{clause}"
+                    message += self._to_declare(unresolved)
+                    problem = Diagnostic(message, said.span, section=Section.RANGES)
+                    raise NoRangeError(self.source, [problem])
                 added = list(more(unresolved))
                 bounds += added
                 if added:
                     break
+
+    def _to_declare(self, unresolved: Sequence[str]) -> str:
+        """The other remedy: the target's sizes, where these give all indices that have no range."""
+        said, sizes = self.statement, self.sizes
+        declared = sizes.checked.tensors[said.target].dims is not None
+        if declared or not set(unresolved) <= set(said.axes):
+            return ""
+        dims = ", ".join("..." for _ in said.axes)
+        return f", or declare the sizes of the output: -> ({said.rhs.type}({dims}) {said.target})"
 
     def _access_bounds(self) -> Iterator[_Bound]:
         """What the subscripts bound. A condition around one takes the place of its bound."""

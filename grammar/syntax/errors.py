@@ -64,3 +64,7 @@ class TclSemanticError(SourceError):
 
 class RangeInferenceError(SourceError):
     """For these sizes an index has no range, or an access can leave its tensor."""
+
+
+class NoRangeError(RangeInferenceError):
+    """An index has no range."""

@@ -23,10 +23,10 @@ from tcl.cli.common import (
 )
 from tcl.common.errors import TclError
 from tcl.grammar.check.one_def import check_for
-from tcl.grammar.ranges.findings import findings, output_dims, size_finding
+from tcl.grammar.ranges.findings import findings, output_dims, refuse_without_range, size_finding
 from tcl.grammar.ranges.ranges_text import output_lines
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.syntax.errors import Diagnostic, SourceError
+from tcl.grammar.syntax.errors import Diagnostic, SourceError, TclSemanticError
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.tree.checked import CheckedDef, Tensor
 
@@ -77,8 +77,9 @@ def _checked(
         Span, dict[str, object]
     ] = {}  # what a def shows, it shows in those that call it, too
     apart: list[dict[str, object]] = []
+    wrong: list[dict[str, object]] = []
     try:
-        _, defs, left_out = check_for(read(file), str(file), entry)
+        defs, left_out = _sound(file, entry, wrong)
         if left_out:
             message = what_is_left_out(file, left_out)
             report(message, "warning")
@@ -86,30 +87,28 @@ def _checked(
         concerned = concerning(defs, entry)
         if entry is not None:
             defs = {entry: pick(defs, file, entry)}
-        faults = (fault for each in defs.values() for fault in read_annotations(each).faults)
-        for message in (*faults, *filter(None, map(incomplete_sizes, defs.values()))):
-            report(message, "warning")
-            apart.append(_finding("warning", None, message))
-        for definition in defs.values():
-            dims = output_dims(definition)
-            inputs, outputs = (
-                ", ".join(_tensor(t, dims) for t in each)
-                for each in (definition.inputs, definition.outputs)
-            )
-            lines.append(f"{file}: {definition.name}({inputs}) -> ({outputs})")
-            sized = None
-            if sizes is not None:
-                sized = size_finding(definition, parse_sizes(sizes, definition))
-                lines += output_lines(sized)
-            else:  # its comments' sizes are meant to be possible
-                for values in named_sizes(definition):
-                    size_finding(definition, values)
-            listed.append(_data(definition, sized, dims))
     except TclError as error:
-        report(str(error))
-        each = error.diagnostics if isinstance(error, SourceError) else [None]
-        wrong = [_finding("error", place, str(error)) for place in each]
+        _refused(error, wrong)
         return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
+    faults = (fault for each in defs.values() for fault in read_annotations(each).faults)
+    for message in (*faults, *filter(None, map(incomplete_sizes, defs.values()))):
+        report(message, "warning")
+        apart.append(_finding("warning", None, message))
+    for name, definition in list(defs.items()):
+        try:
+            sized = _sized(definition, sizes)
+        except TclError as error:
+            _refused(error, wrong)
+            concerned.remove(defs.pop(name))
+            continue
+        dims = output_dims(definition)
+        lines.append(f"{file}: {_header(definition, dims)}")
+        if sized is not None:
+            lines += output_lines(sized)
+        elif "..." in lines[-1]:
+            given = f"--entry {name} --sizes {','.join(f'{s}=...' for s in definition.sizes)}"
+            lines.append(f"  ...: no one sum of sizes holds for all; {given} shows it for some")
+        listed.append(_data(definition, sized, dims))
     severity = "error" if strict else "warning"
     for definition in concerned:
         found: Iterable[Diagnostic] = definition.warnings  # of a def that the one asked for calls
@@ -122,13 +121,61 @@ def _checked(
             if finding.span not in told:
                 told[finding.span] = _finding(severity, finding)
                 click.echo(finding.render(definition.source, severity), err=True)
-    good = not (strict and told)
+    good = not (wrong or (strict and told))
     if good and not silent:
         click.echo("\n".join(lines))
-    return {"file": str(file), "ok": good, "defs": listed, "findings": [*apart, *told.values()]}
+    all_found = [*wrong, *apart, *told.values()]
+    return {"file": str(file), "ok": good, "defs": listed, "findings": all_found}
+
+
+def _sound(
+    file: Path, entry: str | None, wrong: list[dict[str, object]]
+) -> tuple[dict[str, CheckedDef], dict[str, int]]:
+    """The defs to look at: without ``entry``, all that have no errors, which are told here; and
+    those that are left out because ``entry`` does without them."""
+    text = read(file)
+    try:
+        return check_for(text, str(file), entry)[1:]
+    except TclSemanticError as error:
+        if entry is not None:
+            raise
+        _refused(error, wrong)
+    try:
+        return check_for(text, str(file), "")[1], {}
+    except SourceError:  # it has no others
+        return {}, {}
+
+
+def _sized(definition: CheckedDef, sizes: str | None) -> SizedDef | None:
+    """A def with these sizes, if some are given. Raises where it cannot have them; nor those of its
+    comments, which are meant to be possible; nor any."""
+    if sizes is not None:
+        return size_finding(definition, parse_sizes(sizes, definition))
+    for values in named_sizes(definition):
+        size_finding(definition, values)
+    refuse_without_range(definition)
+    return None
+
+
+def _refused(error: TclError, wrong: list[dict[str, object]]) -> None:
+    """Print an error, once, and note it."""
+    each = error.diagnostics if isinstance(error, SourceError) else [None]
+    found = [_finding("error", place, str(error)) for place in each]
+    if any(f not in wrong for f in found):
+        report(str(error))
+        wrong += found
 
 
 _Dims: TypeAlias = Mapping[str, tuple[int | str, ...]]
+
+
+def _header(definition: CheckedDef, inferred: _Dims) -> str:
+    """A def without its statements."""
+    inputs, outputs = (
+        ", ".join(_tensor(t, inferred) for t in each)
+        for each in (definition.inputs, definition.outputs)
+    )
+    return f"{definition.name}({inputs}) -> ({outputs})"
 
 
 def _tensor(tensor: Tensor, inferred: _Dims) -> str:

@@ -208,7 +208,9 @@ _ERRORS = (
     ("O(i) = !(i > 0) ? 0 : b(«i») where i in 0:9", "indices 1 to 8"),
     ("O(i) = b(i) where exists d(«i»), i in 0:6", "indices 0 to 5"),
     ("O(i) = b(«i - 3») + b(«i») where i in 2:7", "indices -1 to 3", "indices 2 to 6"),
-    ("«O(i) = 1»", "add: where i in 0:..."),
+    ("«O(i) = 1»",
+        "add: where i in 0:..., or declare the sizes of the output: -> (int32(...) O)"),
+    ("float(Q) O | «O(i) = 1»", "add: where i in 0:..."),
     ("«O(i) +=! b(i + j)»",
         "the ranges of 'i', 'j' cannot be inferred from the accesses; add: where j in 0:..."),
     ("«O(i) +=! b(i + j + k) where k in 0:2»", "accesses; add to its where clause: j in 0:..."),
@@ -281,22 +283,29 @@ def test_what_to_assign_first_is_enough(statements: str, first: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "declared"),
     [
-        "O(i) +=! b(i + j + k)",
-        "O(m) +=! A(m + j, n + l) + d(j + h)",
-        "O(i) +=! b(i + j + k) + d(k + l) where l in 0:2",
-        "O(i) = i < 3 ? b(2 * i) : 0",  # a guarded read does not give the end
-        "O(i) +=! j < 3 ? b(i + j) : 0",
+        ("O(i) +=! b(i + j + k)", False),
+        ("O(m) +=! A(m + j, n + l) + d(j + h)", False),
+        ("O(i) +=! b(i + j + k) + d(k + l) where l in 0:2", False),
+        ("O(i) = i < 3 ? b(2 * i) : 0", True),  # a guarded read does not give the end
+        ("O(i) +=! j < 3 ? b(i + j) : 0", False),
+        ("O(i, m) = i", True),
+        ("O(i, m) +=! b(j) * i", True),
     ],
 )
-def test_ranges_that_an_error_asks_for_are_enough(statement: str) -> None:
+def test_what_an_error_asks_for_is_enough(statement: str, declared: bool) -> None:
     with pytest.raises(RangeInferenceError) as caught:
         infer(check(_text(statement))["f"], _SHAPES)
     (diagnostic,) = caught.value.diagnostics
     _, _, asked = diagnostic.message.partition("; add")
+    asked, _, declaration = asked.partition(", or declare the sizes of the output: -> ")
     clause = asked.removeprefix(": ").replace(" to its where clause: ", ", ").replace("...", "1")
     assert infer(check(_text(f"{statement} {clause}".replace(" , ", ", ")))["f"], _SHAPES)
+    assert bool(declaration) == declared
+    if declaration:
+        outputs = declaration.replace("...", "1").strip("()")
+        assert infer(check(_text(f"{outputs} | {statement}"))["f"], _SHAPES)
 
 
 _TWO_SIZES = (

@@ -51,6 +51,38 @@ def test_check_reports_every_problem(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_check_goes_on_after_a_def_that_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bad.tc"
+    file.write_text(
+        "def f(float(N) A) -> (B) { B(i) = A(i, i) }\n"
+        "def g(float(8) A) -> (B) { B(i) = A(i) where i in 0:9 }\n"
+        "def h(float(N) A) -> (B) { B(i) = A(i) }\n"
+        "# sizes a: N=8\n"
+        "def k(float(N) A) -> (B) { B(i) = A(i) where i in 0:9 }\n"
+        "def l(float(N) A) -> (B) { B(i, j) = A(i) }  # for no sizes\n"
+    )
+    done = here("check", file, "--json")
+    assert done.returncode == 1
+    for place in ("1:35", "2:37", "5:37", "6:28"):
+        assert done.stderr.count(f"{file}:{place}: error:") == 1
+    (found,) = json.loads(done.stdout)
+    assert [each["line"] for each in found["findings"]] == [1, 2, 5, 6]
+    assert [each["entry"] for each in found["defs"]] == ["h"]
+    file.write_text("def f(float(N) A) -> (B) { B(i) = A(i, i) }\ndef g(\n")
+    done = here("check", file)
+    assert (done.returncode, done.stderr.count("error:")) == (1, 1)
+
+
+def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
+    file = tmp_path / "f.tc"
+    file.write_text("def f(float(M) A, float(N) B) -> (O) { O(i) = A(i + 1) + B(i) }")
+    *_, hint = here("check", file).stdout.splitlines()
+    assert hint == (
+        "  ...: no one sum of sizes holds for all; --entry f --sizes M=...,N=... shows it for some"
+    )
+    assert "one sum" not in here("check", file, "-e", "f", "-s", "M=5,N=3").stdout
+
+
 def test_a_def_that_does_not_depend_on_a_faulty_one(tmp_path: Path) -> None:
     file = tmp_path / "some.tc"
     file.write_text(
