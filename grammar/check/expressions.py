@@ -113,7 +113,7 @@ class ExprChecker:
             remedy = close or "; ranges use only sizes and whole numbers" + _SIZES
             return self._problem(span, f"'{name}' is not a size{remedy}", Section.WHERE)
         if name not in self.usable:
-            scope.undefined(name, span, f"name '{name}'")
+            scope.undefined(name, span, f"name '{name}'", [[*scope.tensors(), *scope.sizes]])
             return None
         self.indices.setdefault(name, span)
         return c.Index(name, span)
@@ -185,9 +185,8 @@ class ExprChecker:
     def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
         name, scope = expr.tensor, self.scope
         if not scope.is_tensor(name):
-            return self._problem(
-                expr.span, f"undefined tensor '{name}'{scope.suggest(name)}", Section.DEFS
-            )
+            scope.undefined(name, expr.span, f"tensor '{name}'", [scope.tensors()])
+            return None
         if name not in scope.inputs and name not in scope.written:
             return self._problem(
                 expr.span, f"the sizes of '{name}' are not known before it is written", Section.DEFS

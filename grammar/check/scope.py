@@ -116,12 +116,15 @@ class DefScope:
             message = f"'{name}' is a def; call it in a separate statement: A = {name}(X)"
             self.refuse(span, message, Section.CALLS)
         else:
+            functions = [n for n, arity in BUILTINS.items() if arity == len(arguments) > 0]
             values = any(isinstance(node, Apply) for a in arguments for node in walk(a))
+            known = [self.tensors(), functions if len(name) > 1 else []]
             if values and len(name) > 1 and name.islower():
                 remedy = "; there is no such function, and a tensor has to be among the inputs"
-                self.undefined(name, span, f"function '{name}'", remedy, Section.FUNCTIONS)
+                known = [functions, self.tensors(), list(BUILTINS)]
+                self.undefined(name, span, f"function '{name}'", known, remedy, Section.FUNCTIONS)
             else:
-                self.undefined(name, span, f"tensor or function '{name}'")
+                self.undefined(name, span, f"tensor or function '{name}'", known)
         return None
 
     def undefined(
@@ -129,11 +132,15 @@ class DefScope:
         name: str,
         span: Span,
         what: str,
-        remedy: str = "; list it among the inputs with its type, or correct the name",
+        known: Sequence[Sequence[str]],
+        remedy: str = "",
         section: Section = Section.DEFS,
     ) -> None:
-        """Note that a name stands for nothing, and what may be meant; the ``remedy`` where no other
-        name looks like it."""
+        """Note that a name stands for nothing, and what may be meant: one of the ``known`` names;
+        the ``remedy`` where none of these looks like it."""
+        given = ", ".join([*list(self.inputs)[:8], *(["..."] if len(self.inputs) > 8 else [])])
+        given = f"; the inputs are {given}; list it among them" if given else "; list it as input"
+        remedy = remedy or f"{given} with its type, or correct the name"
         meant = no_name(name)
         folded = name.casefold()
         bound = self.bound_elsewhere(name, span)
@@ -144,7 +151,7 @@ class DefScope:
         elif meant is not None and all(n.casefold() != folded for n in self.known_names()):
             self.refuse(span, *meant)
         else:
-            self.refuse(span, f"undefined {what}{self.suggest(name) or remedy}", section)
+            self.refuse(span, f"undefined {what}{_suggest(name, *known) or remedy}", section)
 
     def after_where(self, name: str) -> bool:
         """Whether ``name = ...`` stands after a where clause, and may be meant as another one."""
@@ -170,7 +177,13 @@ class DefScope:
         """All names that stand for something."""
         return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
 
-    def suggest(self, name: str) -> str:
-        """A remedy for an undefined name: the names that look like it, if any do."""
-        close = closest_few(name, self.known_names(), 2)
-        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?" if close else ""
+    def tensors(self) -> list[str]:
+        """What an element is read of, or may be meant to be, and calls of defs."""
+        return [*self.inputs, *self.outputs, *self.bound, *self.defs]
+
+
+def _suggest(name: str, *known: Sequence[str]) -> str:
+    """A remedy for an undefined name: those names that look like it, of the first kind that has
+    any."""
+    close = next(filter(None, (closest_few(name, names, 2) for names in known)), [])
+    return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?" if close else ""
