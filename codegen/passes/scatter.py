@@ -246,7 +246,7 @@ def _computed_ahead(nest: ir.Nest, name: str) -> tuple[ir.Nest, ir.Tensor, ir.Ne
     rest = [d for d in nest.dims if d.name in moving]
     first, memory, read = _apart(nest, f"{nest.name}.{name}", let.value, let.value.type, "=", rest)
     lets = tuple(replace(x, value=read) if x is let else x for x in point.lets)
-    lets = _needed(lets, [point.value, *_computed(point.target)])
+    lets = _needed(lets, [point.value, *_computed(point.target)], checked=True)
     return first, memory, replace(nest, point=replace(point, lets=lets))
 
 
@@ -262,7 +262,7 @@ def _apart(
     """A nest that computes a value of another one along some of its dimensions, what it writes, and
     what the other one reads."""
     names = {d.name: f"{name}.{d.name.rpartition('.')[2]}" for d in (*dims, *reduced)}
-    lets = _needed(nest.point.lets, [value])
+    lets = _needed(nest.point.lets, [value], checked=bool(reduced))
     lets = tuple(replace(x, value=renamed(x.value, names)) for x in lets)
     ref = ir.TensorRef(name, tuple(ir.Affine.variable(d.name) for d in dims))
     point = ir.Point(lets, renamed_ref(ref, names), type_, op, op != "=", renamed(value, names))
@@ -328,12 +328,16 @@ def _computed(target: ir.TensorRef) -> list[ir.Value]:
     return [s.value for s in target.computed]
 
 
-def _needed(lets: Sequence[ir.Let], values: Sequence[ir.Value]) -> tuple[ir.Let, ...]:
-    """Those values with names that others are computed with, in order."""
+def _needed(
+    lets: Sequence[ir.Let], values: Sequence[ir.Value], *, checked: bool = False
+) -> tuple[ir.Let, ...]:
+    """Those values with names that others are computed with, in order. ``checked``: and those that
+    may be an error, which they are at all points, needed or not."""
     found: list[ir.Let] = []
     used = {v.name for value in values for v in walk(value) if isinstance(v, ir.Variable)}
     for let in reversed(lets):
-        if let.name in used:
+        checks = (s.check for load in loads(let.value) for s in load.ref.computed)
+        if let.name in used or (checked and any(checks)):
             found.append(let)
             used |= {v.name for v in walk(let.value) if isinstance(v, ir.Variable)}
     return tuple(reversed(found))

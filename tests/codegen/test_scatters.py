@@ -373,6 +373,31 @@ def test_points_that_update_the_same_element_are_reduced_before(varying: bool) -
                 made_for.f(places + b + 1, w, np.zeros(b, np.float32))
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "C(J(n)) +=! X(n) where k in 0:3, t = X(I(n))",
+        "C(J(n)) +=! X(n) where k in 0:2, t = X(I(n) + k)",
+        "C(int32(p)) +=! X(n) where p = exp(X(n)), t = X(I(n))",
+        "C(int32(p)) +=! X(n) where k in 0:3, p = exp(X(n)), t = X(I(n))",
+    ],
+)
+def test_a_name_that_nothing_uses_is_computed_at_all_points(statement: str) -> None:
+    """Also where the update, or what comes before it, is in a nest of its own."""
+    text = f"def f(float(N) X, int32(N) I, int32(N) J) -> (float(4) C) {{ {statement} }}"
+    inputs = np.arange(4, dtype="f4") / 4, np.array([0, 1, 9, 2], "i4"), np.arange(4, dtype="i4")
+    message = "index 9 is out of range for dimension 0 of tensor X"
+    with pytest.raises(IndexError, match=message):
+        tcl.define(text).f(*inputs)
+    with pytest.raises(IndexError, match=message):
+        tcl.reference(text, "f", *inputs)
+    if not why_not():
+        case = case_of(work_of_text(text, *inputs), DEFAULT)
+        (emulated,) = compile_modules([case.module])
+        with pytest.raises(IndexError, match=message):
+            run_case(case, emulated, "random")
+
+
 def test_what_reduces_them_is_a_nest_of_its_own() -> None:
     """Unless each counts or does not."""
     types = "int32(N) I, float(N, D) W, float(B) E) -> (float(B) H)"
