@@ -179,12 +179,11 @@ class Scatter:
         begin = ir.Affine(((owner.name, size),), first)
         ends = begin, begin + ir.Affine((), size)
         own = _within(place, *(ir.Position(end, INT64) for end in ends))
-        stop = first + size * self.owners
+        stop = first + layout.extents[axis]
         anywhere = _within(place, ir.Const(first, INT64), ir.Const(stop, INT64))
         number = ir.Position(ir.Affine.variable(owner.name), INT64)
         is_first = ir.Binary("==", number, ir.Const(0, INT64), BOOL)
-        outside = ir.Binary("&&", is_first, ir.Unary("!", anywhere, BOOL), BOOL)
-        mine = ir.Binary("||", own, outside, BOOL)
+        mine: ir.Value = ir.Select(anywhere, own, is_first, BOOL)
         condition, value = guard(point.op, point.value)
         if condition is not None:
             mine = ir.Binary("&&", condition, mine, BOOL)

@@ -470,13 +470,29 @@ def test_places_outside_are_found_on_a_gpu() -> None:
     for kind, (place, message) in OUTSIDE.items():
         places = np.arange(100).astype(kind) % 64
         places[70] = place
-        text = f"def f({kind}(N) I, float(N) W) -> (float(64) H) {{ H(I(n)) +=! W(n) }}"
-        inputs = places, np.ones(100, np.float32)
-        sized = sized_of(text, *inputs)
-        case = case_of(Work(text, sized, inputs), DEFAULT)
-        (emulated,) = compile_modules([case.module])
-        with pytest.raises(IndexError, match=re.escape(message)):
-            run_case(case, emulated, "random")
+        check_found_on_a_gpu(places, 64, message)
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+@pytest.mark.parametrize("extent", [3001, 5001])
+@pytest.mark.parametrize("beyond", [0, 40, 1500, 3999])
+def test_places_that_the_last_owners_would_have_are_outside(extent: int, beyond: int) -> None:
+    """5001 elements have owners of two each, who could have 8192. What is outside is written to the
+    first element, which is the first owner's alone."""
+    places = np.arange(200, dtype=np.int32) % 100
+    places[70] = extent + beyond
+    check_found_on_a_gpu(places, extent, f"index {extent + beyond} is out of range")
+
+
+def check_found_on_a_gpu(places: Array, extent: int, message: str) -> None:
+    kind = places.dtype
+    text = f"def f({kind}(N) I, float(N) W) -> (float({extent}) H) {{ H(I(n)) +=! W(n) }}"
+    inputs = places, np.ones(places.size, np.float32)
+    sized = sized_of(text, *inputs)
+    case = case_of(Work(text, sized, inputs), DEFAULT)
+    (emulated,) = compile_modules([case.module])
+    with pytest.raises(IndexError, match=re.escape(message)):
+        run_case(case, emulated, "random")
 
 
 BESIDE = """def f(int32(N) At, float(N, D) X, float(D, N) Y) -> (C, float(50, D) H, S, R) {
