@@ -25,7 +25,7 @@ import numpy as np
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.quotients import decided
-from tcl.codegen.loopir.walk import children, walk
+from tcl.codegen.loopir.walk import behind_names, children
 from tcl.common.recursion import with_room
 from tcl.grammar.sizes.varying import representative
 
@@ -316,14 +316,9 @@ def share_of_points(
 def deciding_dims(condition: ir.Value, lets: Mapping[str, ir.Value]) -> set[str] | None:
     """The dimensions that decide a condition; None if it depends on data."""
     names: set[str] = set()
-    pending, seen = [condition], set[str]()
-    while pending:
-        for value in walk(pending.pop()):
-            if isinstance(value, ir.Load | ir.Combined):
-                return None
-            if isinstance(value, ir.Position):
-                names.update(name for name, _ in value.index.terms)
-            elif isinstance(value, ir.Variable) and value.name not in seen:
-                seen.add(value.name)
-                pending.append(lets[value.name])
+    for value in behind_names([condition], lets):
+        if isinstance(value, ir.Load | ir.Combined):
+            return None
+        if isinstance(value, ir.Position):
+            names.update(name for name, _ in value.index.terms)
     return names

@@ -26,16 +26,23 @@ _NO_LETS: Mapping[str, ir.Value] = MappingProxyType({})
 
 
 def interval_of(
-    value: ir.Value, dims: Mapping[str, ir.Dim], lets: Mapping[str, ir.Value] = _NO_LETS
+    value: ir.Value,
+    dims: Mapping[str, ir.Dim],
+    lets: Mapping[str, ir.Value] = _NO_LETS,
+    known: dict[str, tuple[int, int] | None] | None = None,
 ) -> tuple[int, int] | None:
     """A smallest and a largest value of an integer, both taken if it is an index expression; None
-    if none are known, it may wrap, or there is no point. ``lets``: the values of variables."""
+    if none are known, it may wrap, or there is no point. ``lets``: the values of variables;
+    ``known``: of those that came up before."""
     if any(d.extent == 0 for d in dims.values()):
         return None
+    known = {} if known is None else known
     found: tuple[int, int] | None = None
     match value:
         case ir.Variable(name=name) if name in lets:
-            return interval_of(lets[name], dims, lets)
+            if name not in known:
+                known[name] = interval_of(lets[name], dims, lets, known)
+            return known[name]
         case ir.Position(index=index):
             found = index.interval(dims)
         case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
@@ -43,10 +50,10 @@ def interval_of(
         case ir.Binary(op="+" | "-" | "*" | "/" | "%" | "min" | "max" as op, type=type_) if (
             type_.is_integral
         ):
-            sides = [interval_of(side, dims, lets) for side in (value.left, value.right)]
+            sides = [interval_of(side, dims, lets, known) for side in (value.left, value.right)]
             if op in ("min", "max"):  # of a side of which nothing is known, the type says it
-                known = (s and not any(isinstance(x, Size) for x in s) for s in sides)
-                sides = [s if k else type_.limits for s, k in zip(sides, known, strict=True)]
+                fixed = (s and not any(isinstance(x, Size) for x in s) for s in sides)
+                sides = [s if k else type_.limits for s, k in zip(sides, fixed, strict=True)]
             one, other = sides
             with suppress(Undecided):
                 if one is not None and other is not None:
@@ -58,20 +65,28 @@ def interval_of(
 
 
 def piece_of(
-    value: ir.Value, dims: Mapping[str, ir.Dim], lets: Mapping[str, ir.Value]
+    value: ir.Value,
+    dims: Mapping[str, ir.Dim],
+    lets: Mapping[str, ir.Value],
+    known: dict[str, Piece | None] | None = None,
 ) -> Piece | None:
     """A value that is an index expression within some bounds, in which most of its points lie; None
-    for one that is no such thing. ``lets``: the values of variables."""
+    for one that is no such thing. ``lets``: the values of variables; ``known``: of those that came
+    up before."""
+    known = {} if known is None else known
     match value:
         case ir.Variable(name=name) if name in lets:
-            return piece_of(lets[name], dims, lets)
+            if name not in known:
+                known[name] = piece_of(lets[name], dims, lets, known)
+            return known[name]
         case ir.Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_ == INT64:
-            one, other = piece_of(left, dims, lets), piece_of(right, dims, lets)
+            one, other = (piece_of(side, dims, lets, known) for side in (left, right))
             if one is None or other is None:
                 return None
-            return one[0] + (other[0] if op == "+" else other[0].scaled(-1)), one[1] + other[1]
+            total = one[0] + (other[0] if op == "+" else other[0].scaled(-1))
+            return total, tuple(dict.fromkeys(one[1] + other[1]))
         case ir.Binary(op="%" | "/", left=left, right=right, type=type_) if type_ == INT64:
-            one, by = piece_of(left, dims, lets), index_of(right)
+            one, by = piece_of(left, dims, lets, known), index_of(right)
             if one is None or by is None or by.terms or representative(by.constant) <= 0:
                 return None
             return _between_multiples(value.op, one, by.constant, dims)
@@ -79,9 +94,9 @@ def piece_of(
             type_ == INT64
         ):
             for near, far in ((left, right), (right, left)):
-                if index_of(far) is None and (found := _beyond(op, near, far, dims, lets)):
+                if index_of(far) is None and (found := _beyond(op, near, far, dims, lets, known)):
                     return found
-            one, other = piece_of(left, dims, lets), piece_of(right, dims, lets)
+            one, other = (piece_of(side, dims, lets, known) for side in (left, right))
             return None if one is None or other is None else _on_one_side(op, one, other, dims)
     index = index_of(value)
     return None if index is None else (index, ())
@@ -119,8 +134,8 @@ def _on_one_side(op: str, one: Piece, other: Piece, dims: Mapping[str, ir.Dim]) 
     if representative(least) + representative(most) > 0:
         chosen, apart, most = rest, apart.scaled(-1), -least
     if provably_at_least(0, most):
-        return chosen, one[1] + other[1]
-    return (chosen, (*one[1], *other[1], (apart, 1))) if apart.terms else None
+        return chosen, tuple(dict.fromkeys(one[1] + other[1]))
+    return (chosen, tuple(dict.fromkeys((*one[1], *other[1], (apart, 1))))) if apart.terms else None
 
 
 def _beyond(
@@ -129,10 +144,11 @@ def _beyond(
     other: ir.Value,
     dims: Mapping[str, ir.Dim],
     lets: Mapping[str, ir.Value],
+    known: dict[str, Piece | None],
 ) -> Piece | None:
     """The smaller or larger of two, where most points of one lie beyond all of the other, as of
     ``max(i - 6, i % 3)``; else None."""
-    piece, limits = piece_of(value, dims, lets), interval_of(other, dims, lets)
+    piece, limits = piece_of(value, dims, lets, known), interval_of(other, dims, lets)
     if piece is None or limits is None:
         return None
     index, bounds = piece

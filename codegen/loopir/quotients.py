@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children, walk
+from tcl.codegen.loopir.walk import behind_names, children
 from tcl.grammar.sizes.varying import Size, representative
 from tcl.grammar.syntax.types import INT64, ScalarType
 from tcl.grammar.tree.size_expressions import OPERATIONS
@@ -24,7 +24,7 @@ _POINTS = 1 << 14
 def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[str] | None:
     """The dimensions that such values name; None if some are none. ``lets``: the values of
     variables."""
-    found: set[str] = set()
+    found, seen = set[str](), set[str]()
     pending = list(values)
     while pending:
         match pending.pop():
@@ -33,7 +33,8 @@ def dims_named(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> set[
             case ir.Const(value=int()):
                 pass
             case ir.Variable(name=name) if name in lets:
-                pending.append(lets[name])
+                pending += [lets[name]] if name not in seen else []
+                seen.add(name)
             case ir.Binary(op="/" | "%", left=left, right=right):
                 if isinstance(right, ir.Position) and right.index.terms:
                     return None
@@ -147,14 +148,12 @@ def interval_at_points(
 
 def _numbers(value: ir.Value, lets: Mapping[str, ir.Value]) -> Iterator[int]:
     """The numbers in such a value."""
-    for v in walk(value):
+    for v in behind_names([value], lets):
         match v:
             case ir.Position(index=index):
                 yield from (index.constant, *(c for _, c in index.terms))
             case ir.Const(value=int(constant)):
                 yield constant
-            case ir.Variable(name=name):
-                yield from _numbers(lets[name], lets)
 
 
 _ROWS = 4

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import all_of, divides_index, parts
 from tcl.codegen.loopir.identity import neutral
-from tcl.codegen.loopir.walk import dims_of_values, loads, statements, written_out
+from tcl.codegen.loopir.walk import (
+    behind_names,
+    dims_of_values,
+    loads,
+    statements,
+    variables,
+    written_out,
+)
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
@@ -64,6 +72,10 @@ def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
     return (value.condition, value.then) if neutral(op, value.otherwise) else (None, value)
 
 
+_WRITTEN_OUT = 32
+"""Operations behind a name, at which it is not written out: each of them may name another twice."""
+
+
 def common_guard(loop: ir.For) -> ir.Value | None:
     """The conditions unless which a loop changes nothing, the same ones in all of it; None if there
     are none, or there is anything but accumulation in it, into registers or tensors. Where there
@@ -72,6 +84,7 @@ def common_guard(loop: ir.For) -> ir.Value | None:
     found: list[ir.Value] | None = None
     moving: set[str] = set()
     lets: dict[str, ir.Value] = {}
+    others: dict[str, ir.Value] = {}
     every = True
     for s in statements(loop):
         match s:
@@ -87,14 +100,16 @@ def common_guard(loop: ir.For) -> ir.Value | None:
                 every = every and found in (None, own)
                 found = own if found is None else [part for part in found if part in own]
             case ir.Let(name=name, value=value):
-                lets[name] = written_out(value, lets)
+                asked = [*islice(behind_names([value], lets | others), _WRITTEN_OUT)]
+                long = len(asked) == _WRITTEN_OUT or any(isinstance(v, ir.Load) for v in asked)
+                (others if long else lets)[name] = value if long else written_out(value, lets)
             case ir.Block() | ir.Carry() | ir.Prefetch():
                 pass
             case _:
                 return None
     same = [p for p in found or () if not dims_of_values((p,), {}) & moving]
-    if not every or lets or len(same) < len(found or ()):
-        same = [p for p in same if not any(loads(p))]
+    if not every or lets or others or len(same) < len(found or ()):
+        same = [p for p in same if not any(loads(p)) and variables([p]).isdisjoint(others)]
         if not any(map(divides_index, same)):
             return None
     return all_of(same)

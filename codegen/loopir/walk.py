@@ -40,6 +40,18 @@ def walk(value: ir.Value) -> Iterator[ir.Value]:
             pending.extend(inner[::-1])
 
 
+def behind_names(values: Iterable[ir.Value], lets: Mapping[str, ir.Value]) -> Iterator[ir.Value]:
+    """Everything inside of values, and of what names in them stand for, which comes up once: each
+    name may stand for two of the one before."""
+    pending, seen = list(values), set[str]()
+    while pending:
+        for v in walk(pending.pop()):
+            yield v
+            if isinstance(v, ir.Variable) and v.name in lets and v.name not in seen:
+                seen.add(v.name)
+                pending.append(lets[v.name])
+
+
 def loads(value: ir.Value) -> Iterator[ir.Load]:
     """All reads inside ``value``."""
     return (v for v in walk(value) if isinstance(v, ir.Load))

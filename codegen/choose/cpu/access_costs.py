@@ -36,7 +36,7 @@ from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
-from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values, walk
+from tcl.codegen.loopir.walk import behind_names, dims_of_lets, dims_of_values, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import provably_equal, representative
@@ -392,14 +392,8 @@ def _data_decide(point: ir.Point) -> bool:
 def _bounded(ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
     """As of ``OperandAccess``."""
     lets = {let.name: let.value for let in point.lets}
-    found: list[ir.Value] = []
-    pending = [s.value for s in ref.computed]
-    while pending:
-        for v in walk(pending.pop()):
-            if isinstance(v, ir.Binary) and v.op in ("min", "max"):
-                found.append(v)
-            if isinstance(v, ir.Variable) and v.name in lets:
-                pending.append(lets[v.name])
+    values = behind_names((s.value for s in ref.computed), lets)
+    found = [v for v in values if isinstance(v, ir.Binary) and v.op in ("min", "max")]
     return frozenset(dims_of_values(found, dims_of_lets(point.lets)))
 
 
