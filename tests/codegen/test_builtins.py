@@ -9,8 +9,10 @@ import mpmath as mp
 import numpy as np
 import oracles
 import pytest
+from cpu_kernels import plain, reference, run
 
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import check
@@ -103,3 +105,20 @@ def test_16_bit_arguments_are_computed_in_float32(name: str) -> None:
     compile_reference(infer(checked, {"a": (101,)}), jit=True)([values], [output])
     single = np.exp(values.astype(np.float64)).astype(np.float32) - np.float32(1)
     np.testing.assert_array_equal(output.view(np.uint16), single.astype(dtype).view(np.uint16))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("options", ["mlp", "naive"])
+def test_powers_of_two_are_exact(name: str, options: str) -> None:
+    """As docs/language.md says, subnormal ones included, in lanes and without them."""
+    least = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}[name]
+    most = {"float16": 15, "float64": 1023}.get(name, 127)
+    exponents = np.arange(least - 20, most + 1, dtype=np.int32)
+    text = f"def f(int32(N) X) -> ({name}(N) Y) {{ Y(i) = {name}(exp2({name}(X(i)))) }}"
+    expected = np.ldexp(np.ones(exponents.size), exponents)
+    expected[exponents < least] = 0
+    for made in (
+        run(text, exponents, options=MappingOptions(options))[0],
+        reference(text, exponents)[0],
+    ):
+        np.testing.assert_array_equal(plain(made).astype(np.float64), expected)
