@@ -287,13 +287,15 @@ class _Parser:
         digits = token.text.lstrip("0") or "0"
         value = int(digits) if len(digits) <= 20 else 2**64
         if value >= 2**64:
-            self.refuse(token.span, "the number does not fit in 64 bits", Section.LITERALS)
+            message = "the number does not fit in 64 bits; a float has a '.' or an exponent: 1e20"
+            self.refuse(token.span, message, Section.LITERALS)
         return ast.Number(value, token.span)
 
     def real(self, token: Token) -> ast.Number:
         value = float(token.text)
         if not math.isfinite(value):
-            self.refuse(token.span, "the number is too large for a float64", Section.LITERALS)
+            message = "the number is too large for a float64; infinity is -log(0.0)"
+            self.refuse(token.span, message, Section.LITERALS)
         return ast.Number(value, token.span)
 
 

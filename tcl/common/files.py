@@ -63,7 +63,9 @@ def decoded(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
     except UnicodeDecodeError as error:
-        raise ArgumentError(f"{name} is not UTF-8 text (byte {error.start})") from None
+        raise ArgumentError(
+            f"{name} is not UTF-8 text (byte {error.start}); save it as such"
+        ) from None
 
 
 def check_whole(path: Path) -> None:

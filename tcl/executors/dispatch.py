@@ -247,6 +247,7 @@ def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
     raise OptionsError(
         f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
         + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
+        + "; they come before the inputs" * hasattr(options, "shape")
     )
 
 

@@ -16,6 +16,7 @@ from tcl.gradients.forward import Forward, Names, names_in
 from tcl.gradients.gradient_sums import GradientSums
 from tcl.gradients.hoist import hoisted, with_sums_of_others
 from tcl.gradients.polynomials import Poly, of_atom, of_number
+from tcl.gradients.propagate import TOO_LONG
 from tcl.gradients.ranges import Formulas, infer
 from tcl.gradients.saving import worth_saving
 from tcl.gradients.shifts import without_effect
@@ -111,7 +112,10 @@ def gradient_text(
     ends = {(output, forward.final[output]) for output in seeded}
     active = depending(steps, tuple(inputs), without_effect(steps, ends))
     sums = GradientSums(forward, prefix)
-    Backward(steps, forward, active, seeds, sums).run()
+    try:
+        Backward(steps, forward, active, seeds, sums).run()
+    except RecursionError:  # of sums of hundreds of shares: nobody could compile these
+        raise ArgumentError(TOO_LONG) from None
     reached = [i for i in inputs if (i, 0) in sums.shares]
     _check_reached(checked, inputs if asked is not None else reached, reached)
     for i in reached:

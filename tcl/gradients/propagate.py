@@ -42,6 +42,12 @@ class Term:
     value: ast.Expr
 
 
+TOO_LONG = (
+    "the gradient of an expression is too long; store the names of its where clauses in separate "
+    "outputs"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Propagation:
     """How the expressions of one statement are written and differentiated."""
@@ -57,10 +63,7 @@ class Propagation:
         if not any(self.active(read) for read in smooth_reads(expr, self.lets)):
             return
         if size_of(seed) > LARGEST:
-            raise ArgumentError(
-                "the gradient of an expression is too long; store the names of its where "
-                "clauses in separate outputs"
-            )
+            raise ArgumentError(TOO_LONG)
         match expr:
             case c.Read():
                 yield Term(expr, conditions, seed)

@@ -125,7 +125,7 @@ OF_INPUT: dict[str, Mistakes] = {
 FILES = [
     ("none.tc", "none.tc cannot be read: No such file or directory"),
     ("folder", "folder cannot be read: Is a directory"),
-    ("binary.tc", "binary.tc is not UTF-8 text"),
+    ("binary.tc", r"binary.tc is not UTF-8 text \(byte \d+\); save it as such"),
     ("empty.tc", "empty.tc:1:1: error: the text holds no def"),
     ("wrong.tc", "wrong.tc:1:19: error:"),
 ]

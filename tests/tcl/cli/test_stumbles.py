@@ -23,6 +23,12 @@ X, G = np.ones((3, 4), np.float32), np.ones(4, np.float32)
 T = tcl.define(TEXT)
 
 
+def _twice(count: int) -> str:
+    """A def of many names, each of which stands for twice the one before."""
+    names = ", ".join(f"t{k} = t{k - 1} + t{k - 1}" for k in range(1, count))
+    return f"def f(float(N) A) -> (O) {{ O(i) = t{count - 1} where t0 = A(i), {names} }}"
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -34,6 +40,14 @@ T = tcl.define(TEXT)
         (
             lambda: tcl.define(TEXT, tcl.MappingOptions().nest(7).tile(8)).two(G),
             "there is no nest 7: two has ",
+        ),
+        (
+            lambda: tcl.compile(TEXT, "mm", X, X),  # type: ignore[call-overload]
+            "a preset's name or a factory, not ndarray; they come before the inputs$",
+        ),
+        (
+            lambda: tcl.grad(_twice(13), "f"),
+            "the gradient of an expression is too long; store the names of its where clauses in",
         ),
         (
             lambda: T.mm(X, X),
