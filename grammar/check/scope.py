@@ -139,8 +139,10 @@ class DefScope:
         """Note that a name stands for nothing, and what may be meant: one of the ``known`` names;
         the ``remedy`` where none of these looks like it."""
         given = ", ".join([*list(self.inputs)[:8], *(["..."] if len(self.inputs) > 8 else [])])
-        given = f"; the inputs are {given}; list it among them" if given else "; list it as input"
-        remedy = remedy or f"{given} with its type, or correct the name"
+        remedy = remedy or (
+            f"; it is not among the inputs ({given or 'none'}); list it there with its type, or "
+            "correct the name"
+        )
         meant = no_name(name)
         folded = name.casefold()
         bound = self.bound_elsewhere(name, span)

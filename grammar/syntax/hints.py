@@ -234,6 +234,8 @@ def _hint(
     if kind == "=" and "EQUALITY" in accepted:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
+    if token.text == "/" and after in ("/", "*"):
+        return "comments start with '#'", Section.GRAMMAR
     if kind == ")" and accepted >= {*_OPERATOR, ","} and ")" not in accepted:
         advice = (
             "min and max take two values; for the smallest or largest of many, use min=! and max=!"

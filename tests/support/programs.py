@@ -285,6 +285,8 @@ SYNTAX = (
     ("O(i) = c(i) «|» c(i) ? 1 : 0", "'||'"),
     ("O(i) = b(i) «^» 2", "pow(x, y)"),
     ("O(i) = b(i) *«*» 2", "pow(x, y)"),
+    ("«/»* sum */ O(i) = b(i)", "comments start with '#'"),
+    ("«/»/ sum\n O(i) = b(i)", "comments start with '#'"),
     ("O(i) = b(i) /«/» 2", "divided with one '/', which truncates; comments start with '#'"),
     ("O(i) = b(i) «as» int8", "a cast is written as a call: int8(x)"),
     ("O(i) = «where»(c(i), b(i), 0)", "choose between values: condition ? a : b"),
@@ -426,13 +428,16 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     # names
     (
         "O(i) = «Z»(i)",
-        "undefined tensor or function 'Z'; the inputs are A, b, idx, c, s; list it among them "
-        "with its type, or correct the name",
+        "undefined tensor or function 'Z'; it is not among the inputs (A, b, idx, c, s); list it "
+        "there with its type, or correct the name",
     ),
     ("O(i) = «bb»(i)", "did you mean 'b'"),
     ("O(i) = b(i) + «t»", "undefined name 't'"),
     ("O(i) = b(i) + «B2»(i)", "undefined tensor or function 'B2'; did you mean 'b'?"),
-    ("O(i) = «Y»(i)", "undefined tensor or function 'Y'; the inputs are A, b, idx"),  # no y0
+    (
+        "O(i) = «Y»(i)",
+        "undefined tensor or function 'Y'; it is not among the inputs (A, b,",
+    ),  # no y0
     ("O(i) = sum * «summ» where sum = b(i)", "did you mean 'sum'?"),
     ("O(i) = «fmaxx»(b(i), 0)", "did you mean 'fmax'"),
     ("O(i) = «fmaxx»(b(i))", "did you mean 'fmax'"),
@@ -448,7 +453,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «isnan»(b(i)) ? 0 : 1", "there is no isnan; write x != x"),
     ("O(i) = «argmin»(b(i))", "min=! (A(i, j) == Best(i)) ? j : A.1"),
     ("O(i) = b(i) > 0 ? b(i) : «inf»", "there is no inf; -log(0.0) is infinity, log(0.0) minus"),
-    ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'; the inputs are A, b, idx"),
+    ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'; it is not among the inputs (A, b,"),
     ("O(i) = b(«Z.0» - 1 - i)", "undefined tensor 'Z'"),
     ("«Q»(i) = b(i) O(i) = b(i)", "nor an output; add it to the outputs: -> (O, Q)"),
     ("«o»(i) = b(i) O(i) = b(i)", "nor an output; write 'O', or add it to the outputs: -> (O, o)"),
