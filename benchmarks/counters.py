@@ -33,7 +33,7 @@ from benchmarks.gpu.counted import scheduled_of
 from benchmarks.gpu.rows import gpu_rows
 from tcl.bench.rows import PRODUCTS, Row, select
 from tcl.codegen.counters.counts import count_program
-from tcl.codegen.counters.prediction import memory_bound, predict, roofline, share
+from tcl.codegen.counters.prediction import memory_rate, predict, roofline, share
 from tcl.codegen.counters.record import Record
 from tcl.codegen.counters.requests import Access, Memory, traffic_of
 from tcl.codegen.counters.walk import record_of
@@ -113,6 +113,7 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
     program = scheduled_of(row, device)
     counts = count_program(program, device)
     predictions = [predict(c) for c in counts]
+    moving = row.cost().bytes_moved / memory_rate(device)
     for kernel, own, prediction in zip(program.kernels, counts, predictions, strict=True):
         pipes = prediction.pipes
         computing = max(pipes.get("float32", 0.0), pipes.get("tensor cores", 0.0))
@@ -140,7 +141,7 @@ def counted(row: Row, device: GpuProfile) -> Iterator[dict[str, Any]]:
             "bytes a thread": widths[0],
             "bytes allowed": widths[1],
             "must move": row.cost().bytes_moved / 1e6,
-            "limited by": "memory" if memory_bound(row.cost(), device) else "arithmetic",
+            "limited by": "memory" if roofline(row.cost(), device) == moving else "arithmetic",
         }
 
 

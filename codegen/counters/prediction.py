@@ -266,19 +266,11 @@ def _memory_seconds(counts: KernelCounts) -> tuple[float, float]:
 
 
 def roofline(cost: Cost, profile: GpuProfile) -> float:
-    """Seconds that nobody can do the work of a def in less."""
-    return max(_computing(cost, profile), cost.bytes_moved / memory_rate(profile))
-
-
-def memory_bound(cost: Cost, profile: GpuProfile) -> bool:
-    """Whether memory is that which nobody can be faster than."""
-    return _computing(cost, profile) < cost.bytes_moved / memory_rate(profile)
-
-
-def _computing(cost: Cost, profile: GpuProfile) -> float:
-    """Seconds of all operations at the peaks of the data sheet."""
+    """Seconds that nobody can do the work of a def in less: of its operations at the peaks of the
+    data sheet, or of memory."""
     products = sum(n for kind, n in cost.products.items() if "float" in kind)
-    return cost.single / profile.float32_flops + products / profile.tensor_flops
+    computing = cost.single / profile.float32_flops + products / profile.tensor_flops
+    return max(computing, cost.bytes_moved / memory_rate(profile))
 
 
 def share(cost: Cost, predictions: Iterable[Prediction], profile: GpuProfile) -> float:

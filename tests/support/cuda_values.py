@@ -12,10 +12,11 @@ from pathlib import Path
 from cpu_kernels import Array, poisoned
 from value_cases import Case
 
-from tcl.codegen.cuda.cpp.types import c_type, from_memory, identity_text, memory_type, to_memory
+from tcl.codegen.cuda.cpp.types import c_type, constant, from_memory, memory_type, to_memory
 from tcl.codegen.cuda.emit.writer import Expressions
 from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.lower import lower
 from tcl.grammar.syntax.types import ScalarType
 
@@ -143,7 +144,7 @@ def _function(head: str, program: ir.Program, nest: ir.Nest, writer: Expressions
         stored = writer.stored(point.value, point.type)
         lines += [f"        {point.target.tensor}[i] = {stored};", "    }", "}"]
     else:
-        start = identity_text(point.op, point.type)
+        start = constant(identity(point.op, point.type).value, point.type)
         step = writer.accumulate(point.op, "total", point.value, point.type)
         lines = [f"    {c_type(point.type)} total = {start};", f"    {loop} {step}"]
         lines += [f"    *{point.target.tensor} = {to_memory('total', point.type)};", "}"]

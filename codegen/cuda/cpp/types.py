@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from tcl.codegen.loopir import identity
 from tcl.grammar.syntax.types import FLOAT16, FLOAT64, Kind, ScalarType
 
 _NAMES = {
@@ -68,11 +67,6 @@ def constant(value: int | float | bool, t: ScalarType) -> str:
     if t.is_bool:
         return "true" if value else "false"
     return _real(float(value), t) if t.is_float else _integer(int(value), t)
-
-
-def identity_text(op: str, t: ScalarType) -> str:
-    """The constant from which a reduction starts."""
-    return constant(identity.identity(op, t).value, t)
 
 
 def _integer(value: int, t: ScalarType) -> str:
