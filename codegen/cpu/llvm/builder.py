@@ -52,6 +52,7 @@ def suffix(type_: str, lanes: int) -> str:
 
 
 _SHORT = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
+_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 def register_type(t: ScalarType) -> str:
@@ -145,6 +146,8 @@ class Builder:
     known."""
     wrapping: set[str] = field(default_factory=set)
     """Index values that are made of data of 64 bits, whose sums may wrap."""
+    compared: dict[str, tuple[str, Val, Val]] = field(default_factory=dict)
+    """Comparisons of one value for all lanes → test and operands."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True
@@ -398,6 +401,8 @@ class Builder:
     def spread(self, value: Val, lanes: int) -> Val:
         if value.lanes == lanes:
             return value
+        if value.text in self.compared and (made := self._compared_in_lanes(value, lanes)):
+            return made
         if not value.text.startswith("%"):
             if value.text in _ZEROS:
                 return Val("zeroinitializer", value.type, lanes)
@@ -453,7 +458,21 @@ class Builder:
         left, right = self.level(left, right)
         if name in _TESTS and (known := literals(left, right)):
             return self.constant(_TESTS[name](*known), "i1")
-        return self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
+        found = self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
+        if found.lanes == 1:
+            self.compared[found.text] = name, left, right
+        return found
+
+    def _compared_in_lanes(self, value: Val, lanes: int) -> Val | None:
+        """A comparison that lanes share, made in all of them, if one vector of AVX2 holds what is
+        compared. There, masks are vectors: of one bit LLVM makes one in six instructions, by way of
+        half of a register of integers, whose other half each iteration takes from the one before.
+        """
+        name, left, right = self.compared[value.text]
+        fits = lanes * _BITS.get(left.type, LINE * 8) <= 256
+        if not fits or "avx2" not in self.features or "avx512vl" in self.features:
+            return None
+        return self.compare(name, self.spread(left, lanes), self.spread(right, lanes))
 
     def select(self, condition: Val, then: Val, otherwise: Val) -> Val:
         """Both sides are evaluated. A scalar condition is spread to lanes: LLVM makes branches of

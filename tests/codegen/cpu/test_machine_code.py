@@ -118,3 +118,12 @@ def test_a_half_alone_waits_for_nothing(name: str) -> None:
     code = assembled(each, MappingOptions(), replace(device, threads=1))
     assert "vcvtph2ps" in code
     assert "vpinsrw" not in code
+
+
+def test_a_condition_of_all_lanes_is_a_vector_where_masks_are() -> None:
+    """On AVX2: from a bit, LLVM makes a vector of it by way of a register of integers."""
+    text = "float(M, N) X, float(M) T) -> (O) { O(m) min=! X(m, n) == T(m) && T(m) > 0 ? n : N }"
+    options = MappingOptions().vectorize(8, 1)
+    for device in (AVX2, AVX512):
+        code = assembled(sized(text, (64, 40), (64,)), options, device)
+        assert ("vucomiss" in code) == (device is AVX512)
