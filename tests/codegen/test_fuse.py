@@ -296,6 +296,20 @@ def test_nests_share_no_chunks_that_the_second_cache_does_not_hold() -> None:
         assert any(len(g.nests) > 1 for g in groups(program, zen)) == joined
 
 
+@pytest.mark.parametrize(("days", "joined"), [(14, False), (2, True)])
+def test_nests_share_no_chunks_of_many_short_pieces(days: int, joined: bool) -> None:
+    """A row of each day is a piece on a page of its own, as of a stack of images; of two days, the
+    processor follows all of them."""
+    text = """float(T, 2, H, W) Band, float(T, H, W) Cloud) -> (Green, Best, Day) {
+        Green(t, h, w) = Cloud(t, h, w) < 40 ? Band(t, 0, h, w) - Band(t, 1, h, w) : -2.0
+        Best(h, w) max=! Green(t, h, w)
+        Day(h, w) min=! (Green(t, h, w) == Best(h, w)) ? t : T }"""
+    rows = 4200 // days
+    program = lower(sized_of(text, (days, 2, rows, 310), (days, rows, 310)))
+    found = groups(program, replace(ZEN4, threads=1))
+    assert (max(len(group.nests) for group in found) == 3) == joined
+
+
 @pytest.mark.parametrize("checked", [False, True])
 def test_sums_of_what_data_select_are_one_loop(checked: bool) -> None:
     """Both find a row in a table, and fail beyond it."""

@@ -1398,7 +1398,7 @@ def test_an_instruction_that_is_kept_takes_as_long_as_to_read_it() -> None:
         Tv(l, y, x) = T(l, y, x) * (1 + 0.61 * fabs(Q(l, y, x)))
         Geo(l, y, x) +=! (k >= l) ? Tv(k, y, x) * Dp(k) : 0 where l in 0:L
         Column(y, x) +=! fabs(Q(l, y, x)) * Dp(l) }"""
-    each = sized(text, (41, 37, 45), (41, 37, 45), (41,))
+    each = sized(text, (41, 33, 45), (41, 33, 45), (41,))
     options = plan_cpu(lower(each), MappingOptions("mlp"), ZEN4).options
     assert options["s2"].fuse
     assert options["s2"].vectorize == (1, 16), "along rows of Q, not along the sums"
