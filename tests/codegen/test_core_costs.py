@@ -16,6 +16,7 @@ from tcl.codegen.choose.cpu.costs import CALL_CYCLES, LONG_REMAINDER_CYCLES, OPE
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.lanes_model import along_lanes
+from tcl.codegen.choose.cpu.operand_loads import Tile, read_share
 from tcl.codegen.choose.cpu.operation_costs import (
     addition_cycles,
     arithmetic_cycles,
@@ -29,6 +30,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.cut import mostly_held, reached_share
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
@@ -251,3 +253,27 @@ def test_a_division_runs_beside_other_arithmetic() -> None:
 def test_square_roots_are_no_calls() -> None:
     text = "float(N) A) -> (O) { O(n) = %s(A(n)) }"
     assert [divided(ZEN4, text % name, (99,)).called for name in ("sqrt", "exp")] == [False, True]
+
+
+def test_lanes_are_of_what_no_condition_of_steps_compares() -> None:
+    """With lanes along i or j, vectors of pairs within the condition have lanes outside of it."""
+    text = """int32(N, F) X, float(H) W) -> (O) {
+        O(n) +=! i < j ? W((X(n, i) * 7 + X(n, j)) % H) : 0
+    }"""
+    program = lower(sized(text, (4000, 20), (65521,)))
+    (nest,) = program.nests
+    assert heuristic(program, nest, ZEN4).vectorize[0] == 0
+    core = Core.read(program, replace(nest, point=unguarded(nest.point)), ZEN4)
+    assert core.reached("s0.n", {"s0.n": 8}) == pytest.approx(0.475)
+    assert core.reached("s0.j", {"s0.j": 2}) > 0.8
+
+
+def test_lanes_apart_that_the_innermost_steps_do_not_move_are_read_once() -> None:
+    text = "float(N, F) X, float(N, F) Y) -> (O) { O(n) +=! X(n, i) * Y(n, j) }"
+    program = lower(sized(text, (4000, 20), (4000, 20)))
+    core = Core.read(program, program.nests[0], ZEN4)
+    tile = Tile({"s0.n": 4}, (False, False), 1)
+    x, y = core.reads
+    assert read_share(core, x, "s0.n", {"s0.n": 4}, tile) == 1 / 20
+    assert read_share(core, y, "s0.n", {"s0.n": 4}, tile) == 1.0
+    assert read_share(core, x, "s0.n", {"s0.n": 40}, tile) == 1.0  # more than registers hold

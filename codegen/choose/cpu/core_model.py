@@ -135,11 +135,11 @@ class Core:
     """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
     all loops."""
     bounds: tuple[Bound, ...] = ()
-    """Of indices of results, outside of which no point changes anything and loops do not go: from
-    the condition, which the nest has not here, ..."""
+    """Outside of which no point changes anything and loops do not go: from the condition, which the
+    nest has not here, ..."""
     whole: ir.Nest | None = None
-    """... of this nest, of which it may be a chunk. (The loop over a reduction ends point by point,
-    in tiles of all shapes about alike.)"""
+    """... of this nest, of which it may be a chunk. The loop over a reduction ends point by point,
+    or vector by vector, in tiles of all shapes about alike."""
     within: tuple[frozenset[str], float] = frozenset(), 1.0
     """The dimensions of all such bounds, those of reductions too, and the part of their points that
     is within them."""
@@ -235,11 +235,9 @@ class Core:
         whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
         within: tuple[frozenset[str], float] = frozenset(), 1.0
         if guard(nest.point.op, nest.point.value)[0] is None and cut_wholly(whole):
-            reduced = {d.name for d in whole.dims if d.reduction}
-            asked = cut_bounds(whole, (whole.point,))
-            bounds = tuple(b for b in asked if not any(name in reduced for name, _ in b[0].terms))
-            named = {name for index, _ in asked for name, _ in index.terms}
-            within = frozenset(named), reached_share(whole, asked, {})
+            bounds = cut_bounds(whole, (whole.point,))
+            named = {name for index, _ in bounds for name, _ in index.terms}
+            within = frozenset(named), reached_share(whole, bounds, {})
         arithmetic = issued_cycles(nest, fused.points)
         lanes = lanes_of(nest.point, device)
         loads: dict[ir.TensorRef, ir.Load] = {}
@@ -321,7 +319,12 @@ class Core:
         """The part of the register tiles that loops come to: those with points within bounds."""
         if self.whole is None:
             return 1.0
-        widths = {d: n * (self.lanes if d == lane else 1) for d, n in sizes.items()}
+        reduced = {d.name for d in self.reduced}
+        named = ({name for name, _ in index.terms} for index, _ in self.bounds)
+        one = {name for names in named if names & reduced for name in names}
+        widths = {d: 1 if d in one else n for d, n in sizes.items()}
+        if lane is not None:
+            widths[lane] = widths.get(lane, 1) * self.lanes
         return reached_share(self.whole, self.bounds, widths)
 
     def taken(self, lane: str | None, sizes: Mapping[str, int]) -> float:

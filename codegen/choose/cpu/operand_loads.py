@@ -169,14 +169,16 @@ def read_share(
 def _held_share(
     core: Core, access: OperandAccess, lane: str | None, sizes: Mapping[str, int]
 ) -> float:
-    """As ``read_share``, where the innermost reduction goes along rows: what it does not move
-    stays in registers, if there is room."""
+    """As ``read_share``: what the innermost reduction does not move stays in registers, if there
+    is room."""
     inner = core.innermost
-    if inner is None or inner.name != lane or lane in access.strides or access.scattered:
+    if inner is None or inner.name in access.strides or access.scattered:
         return 1.0
+    if inner.name != lane and not access.is_apart(lane):
+        return 1.0  # as an operand in memory it takes next to nothing
     held = math.prod(sizes.values()) * core.fused.registers
     room = core.device.vector_registers - SPARE_REGISTERS - held
-    steps = -(-inner.extent // core.lanes)
+    steps = -(-inner.extent // core.lanes) if inner.name == lane else inner.extent
     return 1.0 / steps if access.count(sizes) <= room else 1.0
 
 
