@@ -277,3 +277,11 @@ def test_lanes_apart_that_the_innermost_steps_do_not_move_are_read_once() -> Non
     assert read_share(core, x, "s0.n", {"s0.n": 4}, tile) == 1 / 20
     assert read_share(core, y, "s0.n", {"s0.n": 4}, tile) == 1.0
     assert read_share(core, x, "s0.n", {"s0.n": 40}, tile) == 1.0  # more than registers hold
+
+
+def test_elements_that_a_window_reads_twice_are_made_wider_before() -> None:
+    text = """half(H, W, C) X, half(3, 3, C, O) K) -> (Y) {
+        Y(h, w, o) +=! float(X(2 * h + i, 2 * w + j, c)) * float(K(i, j, c, o))
+    }"""
+    program = lower(sized(text, (116, 124, 32), (3, 3, 32, 16)))
+    assert heuristic(program, program.nests[0], ZEN4).stage[0] == 0
