@@ -61,6 +61,8 @@ class AccessEmitter:
             layout = self.program.tensor(tensor).layout
             raw = self._raw(load, layout, scope)
             found = from_memory(self.b, raw, layout.type, self.native_half)
+            if scope.there is not None and (raw.text, scope.there.text) in self.b.zeroed:
+                self.b.zeroed.add((found.text, scope.there.text))
             if where:
                 self.b.known.remember_load(tensor, where, found)
         return found
@@ -155,7 +157,10 @@ class AccessEmitter:
         wide = wide and not self.masks and "avx" in self.b.features
         if wide and not first and scope.ranges[scope.lane_dim].offset.base is None:
             mask = _hidden(self.b, mask, layout)
-        return self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
+        found = self._load_masked(at, load.ref.tensor, layout, mask, scope.active)
+        if scope.there is not None and at.apart(layout.itemsize) and not at.spread:
+            self.b.zeroed.add((found.text, scope.there.text))
+        return found
 
     def _load_near(
         self, rows: Sequence[ShortRow], load: ir.Load, layout: ir.Layout, scope: Scope

@@ -148,6 +148,8 @@ class Builder:
     """Index values that are made of data of 64 bits, whose sums may wrap."""
     compared: dict[str, tuple[str, Val, Val]] = field(default_factory=dict)
     """Comparisons of one value for all lanes → test and operands."""
+    zeroed: set[tuple[str, str]] = field(default_factory=set)
+    """Vectors from memory, and masks: they are 0 in lanes for which these do not hold."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True
