@@ -87,9 +87,10 @@ _NEARLY = 1.03
 """... and how much longer a smaller one may take than the best."""
 _COUNTING_PART = 0.25
 """The part of the time of rows of one vector from which on counting them is worth saving."""
-_LIVE_VALUES = 6.0
+_LIVE_VALUES = 5.5
 """Cycles of arithmetic of a point from which on what it computes takes registers, too: of pairs of
-birds with three results each, 2 rows take .87 of the time of 4 on a Cascade Lake ..."""
+birds with three results each, 2 rows take .87 of the time of 4 on a Cascade Lake, .76 on Zen 4;
+from 5 on, convolutions within bounds took 1.2 times as long ..."""
 _NEARLY_WHOLE = 1.025
 """... how much longer fewer rows may take then by the model ..."""
 _FEW_POINTS = 4
