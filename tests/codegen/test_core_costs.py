@@ -30,8 +30,8 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.cut import mostly_held, reached_share
+from tcl.codegen.passes.cpu.skip import unguarded
 
 (ZEN4,) = (replace(p, threads=1) for p in known_cpus.PROFILES if p.title == "Zen 4")
 (CASCADE_LAKE,) = (p for p in known_cpus.PROFILES if p.title == "Cascade Lake")
@@ -262,7 +262,7 @@ def test_lanes_are_of_what_no_condition_of_steps_compares() -> None:
     }"""
     program = lower(sized(text, (4000, 20), (65521,)))
     (nest,) = program.nests
-    assert heuristic(program, nest, ZEN4).vectorize[0] == 0
+    assert (heuristic(program, nest, ZEN4).vectorize or (-1,))[0] == 0
     core = Core.read(program, replace(nest, point=unguarded(nest.point)), ZEN4)
     assert core.reached("s0.n", {"s0.n": 8}) == pytest.approx(0.475)
     assert core.reached("s0.j", {"s0.j": 2}) > 0.8
@@ -284,4 +284,4 @@ def test_elements_that_a_window_reads_twice_are_made_wider_before() -> None:
         Y(h, w, o) +=! float(X(2 * h + i, 2 * w + j, c)) * float(K(i, j, c, o))
     }"""
     program = lower(sized(text, (116, 124, 32), (3, 3, 32, 16)))
-    assert heuristic(program, program.nests[0], ZEN4).stage[0] == 0
+    assert (heuristic(program, program.nests[0], ZEN4).stage or (-1,))[0] == 0

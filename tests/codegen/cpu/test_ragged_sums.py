@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from nests import WIDE, sized
 
@@ -11,10 +15,11 @@ from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 
+Array = npt.NDArray[Any]
 OPTIONS = MappingOptions("naive").vectorize(16, 1)
 
 
-ADDED = {
+ADDED: dict[str, tuple[Callable[[Array, Array], Array], bool]] = {
     "A(m, k) * B(m, k)": (lambda a, b: a * b, False),
     "A(m, k)": (lambda a, b: a, False),
     "A(m, k) * B(m, k) * A(m, 0)": (lambda a, b: a * b * a[:, :1], True),
