@@ -26,6 +26,7 @@ from tcl.codegen.choose.cpu.operation_costs import decided_cycles, deciding_size
 from tcl.codegen.choose.cpu.tile_cycles import TileParts, nest_cycles, tile_parts
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.measured_memory import MeasuredMemory
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
@@ -984,6 +985,14 @@ def test_sums_of_neighbours_from_afar_are_done_row_after_row(rows: int, tile: in
     text = "float(A, B) X, float(2, B) W) -> (O) { O(a, b) +=! X(a + k, b) * W(k, b) }"
     found = chosen(CASCADE_LAKE, text, (rows, 616), (2, 616))
     assert found.register == (tile, 1, 2)
+
+
+def test_but_not_where_the_core_takes_longer_than_the_last_cache() -> None:
+    text = """float(N, H, W, C) I) -> (O) {
+        O(n, h, w, c) max=! I(n, h + i, w + j, c) where i in 0:3, j in 0:3 }"""
+    measured = MeasuredMemory(14980125, 1.05, 23724032, 7.99)
+    found = chosen(replace(ZEN4, memory=measured), text, (4, 60, 60, 64))
+    assert found.register == (0, 2, 2, 1, 3, 3)
 
 
 @pytest.mark.parametrize(("depth", "rows"), [(400, 64), (40, 640)])

