@@ -56,7 +56,8 @@ def narrow_sums(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
     type_ = statement.rhs.type
     if statement.op != "+" or not statement.reduction or not type_.is_integral or type_.bits > 16:
         return
-    low, high = _Widening({}, (), source)._bounds(statement.rhs)
+    lets = {let.name: let.value for let in statement.lets}
+    low, high = _Widening(lets, (), source)._bounds(statement.rhs)
     times = _points(statement)
     if times is not None and within((times * low, times * high), type_):
         return

@@ -209,6 +209,8 @@ def test_long_chains_of_lets_take_no_time() -> None:
         ("O | O +=! int16(X(i)) * 300", True),
         ("int8 O | O +=! X(i)", False),
         ("O | O +=! X(k) % 7 where k in 0:5", False),
+        ("O | O +=! t * t where t = X(i)", True),
+        ("O | O +=! u % 3 where k in 0:5, t = X(k), u = t % 7", False),
         ("O | O +=! X(i) > 3", False),
         ("O | O +=! int32(X(i))", False),
     ],
