@@ -17,7 +17,7 @@ from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.sizes.varying import Size, Undecided, calculator, formula
-from tcl.grammar.syntax.errors import Diagnostic, NoRangeError
+from tcl.grammar.syntax.errors import Diagnostic, NoRangeError, SourceError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
 from tcl.grammar.tree import checked as c
@@ -70,18 +70,22 @@ def findings(
 
 
 def refuse_without_range(checked: c.CheckedDef) -> None:
-    """Raise ``NoRangeError`` if an index has no range, and no sizes that are tried change that."""
+    """Raise ``NoRangeError`` if an index has no range, and no sizes that are tried change that: at
+    none of these, another error comes at its place or behind it."""
     found: NoRangeError | None = None
+    reached: list[Span] = []
     for sizes in _trials(checked.sizes, _largest_number(checked)):
         try:
             size_finding(checked, sizes)
         except NoRangeError as error:
             found = found or error
+        except SourceError as error:
+            reached.append(error.span)
         except TclError:
             continue
         else:
             return
-    if found is not None:
+    if found is not None and all(span < found.span for span in reached):
         raise found
 
 

@@ -73,6 +73,17 @@ def test_check_goes_on_after_a_def_that_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("error:")) == (1, 1)
 
 
+def test_check_refuses_no_def_that_few_sizes_fit(tmp_path: Path) -> None:
+    """Of those that are tried, none do; that an index has no range at some is no error."""
+    file = tmp_path / "f.tc"
+    read = "A((N - 5) * i) + B(M * 1000 + 1)"
+    file.write_text(f"def f(float(M) A, float(N) B) -> (O) {{ O(i) = {read} }}")
+    assert here("check", file, "-e", "f", "-s", "M=3,N=4000").returncode == 0
+    assert here("check", file).returncode == 0
+    file.write_text("def f(float(M) A) -> (O, P) { P(i) = 1 O(i) = A(i + 9) where i in 0:M }")
+    assert ":1:31: error: the range of 'i'" in here("check", file).stderr
+
+
 def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
     file = tmp_path / "f.tc"
     file.write_text("def f(float(M) A, float(N) B) -> (O) { O(i) = A(i + 1) + B(i) }")
