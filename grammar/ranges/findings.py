@@ -147,7 +147,7 @@ def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] 
             larger = ({**sizes, s: n + 1} for s, n in sizes.items())
             shapes = [size_finding(checked, each).shapes for each in (sizes, *larger)]
             fitting.append((sizes, shapes))
-    if len(fitting) < _ENOUGH:
+    if len(fitting) < _FITTING:
         return None
     sizes, (base, *grown) = fitting[0]
     symbols = [SizeClass(1, 64, 96).symbol(s) for s in sizes]
@@ -190,7 +190,7 @@ def _largest_number(checked: c.CheckedDef) -> int:
     return max((n for n in numbers if type(n) is int and 0 <= n < _MOST), default=0)
 
 
-_ENOUGH = 4
+_FITTING = 4
 """Choices of sizes that a def has to accept for a formula that only these show."""
 _MOST = 100_000
 """What is no number of elements any more."""
