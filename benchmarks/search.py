@@ -185,11 +185,12 @@ class Opinion:
         settings = Boosting(columns=0.5, rows=1.0, trees=trees)
         forest = train(Examples(every[: len(rows)], logs, problem, weights), settings)
         members = forest.predict(every[len(rows) :])
-        return Opinion(places, members.mean(axis=0), members.std(axis=0))
+        logs, spread = members.mean(axis=0), members.std(axis=0)
+        return Opinion(places, np.append(logs, logs.max()), np.append(spread, 0.0))
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """See ``Prior``."""
-        at = [self.places[c] for c in configs]
+        """See ``Prior``. What is no row, as an invalid child, is as bad as the worst."""
+        at = [self.places.get(c, -1) for c in configs]
         return Prediction(self.logs[at], self.spread[at])
 
 

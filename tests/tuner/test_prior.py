@@ -171,3 +171,11 @@ def test_what_the_benchmark_measures() -> None:
 
     warm = Opinion.of(there, here, trees=10)
     assert sum(found(warm, seed) for seed in (0, 1)) > sum(found(None, seed) for seed in (0, 1))
+
+
+def test_what_is_in_no_recorded_space_is_as_bad_as_its_worst() -> None:
+    here = recorded("k_here", HERE)
+    warm = Opinion.of(recorded("k_there", THERE), here, trees=10)
+    rows = list(here.enumerate())
+    of_none = warm.predict([(3, 3, 3, 3)]).logs[0]
+    assert (3, 3, 3, 3) not in rows and of_none == max(warm.predict(rows).logs)
