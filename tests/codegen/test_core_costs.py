@@ -285,3 +285,12 @@ def test_elements_that_a_window_reads_twice_are_made_wider_before() -> None:
     }"""
     program = lower(sized(text, (116, 124, 32), (3, 3, 32, 16)))
     assert (heuristic(program, program.nests[0], ZEN4).stage or (-1,))[0] == 0
+
+
+def test_lanes_are_of_steps_where_results_are_few() -> None:
+    """Six columns leave ten lanes of sixteen empty, rows that are six apart none."""
+    text = """float(N, D) X) -> (O) {
+        O(d, e) +=! j < i ? (X(i, d) > X(j, d)) * (X(i, e) > X(j, e)) : 0 }"""
+    program = lower(sized(text, (430, 6)))
+    lane, _ = heuristic(program, program.nests[0], ZEN4).vectorize or (-1, 1)
+    assert program.nests[0].dims[lane].reduction

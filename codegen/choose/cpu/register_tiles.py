@@ -601,7 +601,9 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
     if core.products is not None and dim.name not in core.products.lanes:
         return False
     if dim.reduction:
-        return in_order or any(_is_sorted(a, dim.name) for a in core.reads)
+        # Results that fill less than half a vector leave more lanes empty than is lost apart.
+        few = all(2 * n <= core.lanes for n in core.results.values()) and dim.extent >= core.lanes
+        return in_order or few or any(_is_sorted(a, dim.name) for a in core.reads)
     copied = any(a.stageable and dim.name in a.strides for a in core.reads)
     return in_order or copied or _fills_between_lanes(core, dim.name)
 
