@@ -159,10 +159,10 @@ class ChunkGroup:
             return False
         work = sum(n.points / lanes_of(n.point, device) / 2 for n in self.nests)
         saved = again / speed - _WORTH * work
-        if everything > device.l2_bytes:
-            torn = self._torn_cycles(program, everything, device)
-            saved = -1.0 if torn >= _WORTH * work else saved
         if saved <= 0 or saved <= self._lost_reuse(program, device):
+            return False
+        far = everything > device.l2_bytes
+        if far and self._torn_cycles(program, everything, device) >= _WORTH * work:
             return False
         touched = self.bytes(program, self._spans(self._of_one_thread(program, device)))
         # Else it is gone before the next nest reads it.
