@@ -294,3 +294,10 @@ def test_lanes_are_of_steps_where_results_are_few() -> None:
     program = lower(sized(text, (430, 6)))
     lane, _ = heuristic(program, program.nests[0], ZEN4).vectorize or (-1, 1)
     assert program.nests[0].dims[lane].reduction
+
+
+def test_lanes_apart_of_a_last_vector_are_as_many_as_it_has_points() -> None:
+    text = "float(B, N, N) A, float(B, N, N) C) -> (O) { O(b) +=! A(b, i, j) * C(b, j, i) }"
+    program = lower(sized(text, (45, 35, 35), (45, 35, 35)))
+    lane, _ = heuristic(program, program.nests[0], ZEN4).vectorize or (-1, 1)
+    assert lane >= 0 and program.nests[0].dims[lane].reduction
