@@ -216,6 +216,20 @@ def test_a_nest_that_reads_what_it_writes_stays_in_order() -> None:
             each(program)
 
 
+def test_points_of_the_same_bounds_are_written_out_side_by_side() -> None:
+    text = """float(C, H, N) I, float(C, 3, O) F) -> (R) {
+        R(o, h, n) +=! (y >= 0 && y < H) ? I(c, y, n) * F(c, k, o) : 0
+            where h in 0:H, k in 0:3, y = h + k - 1 }"""
+    program = lower(sized_of(text, (8, 30, 32), (8, 3, 12)))
+
+    def order(lane: int) -> list[str]:
+        done = Register("s0", (4, 3), DEVICE)(Vectorize("s0", lane, 8)(program))
+        return [x.fold.dim for x in done.nests[0].loops if x.kind is ir.Kind.UNROLL]
+
+    assert order(2) == ["s0.h", "s0.o"]
+    assert order(1) == ["s0.o", "s0.h"]  # lanes of which some lie outside
+
+
 # Printing.
 
 

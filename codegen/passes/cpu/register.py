@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import fragment_of
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.terms import dot_factors
+from tcl.codegen.loopir.conditions import bounds_within
+from tcl.codegen.loopir.terms import dot_factors, guards
 from tcl.codegen.options.knobs import Knob, Value
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest, refuse, too_many
@@ -37,7 +38,8 @@ class Register:
 
     The unrolled loops go inside all others but the lanes and dot products: reductions first, so
     that accumulators are one group of independent registers; of these last the one with the lanes,
-    whose vectors have accumulators of their own.
+    whose vectors have accumulators of their own. Those of bounds that are one for all lanes go
+    first, so that LLVM asks for these once for all points of the others.
     """
 
     nest: str
@@ -67,7 +69,13 @@ class Register:
             serial.append(ir.Loop(tiles))
             unrolled.append(ir.Loop(ir.Fold(fold.dim, "register", fold.step, size), ir.Kind.UNROLL))
         own = {x.fold.dim for x in innermost if x.kind is ir.Kind.VECTOR}
-        at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
+        conditions = guards(nest.point.op, nest.point.value)[0]
+        bounded = {n for index, _ in bounds_within(conditions) for n, _ in index.terms}
+        first = bounded if not bounded & own else set()
+        at = {
+            d.name: (not d.reduction, d.name in own, d.name not in first, k)
+            for k, d in enumerate(nest.dims)
+        }
         unrolled.sort(key=lambda x: at[x.fold.dim])
         return nest.with_loops([*serial, *unrolled, *innermost])
 
