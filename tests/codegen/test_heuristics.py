@@ -1886,3 +1886,13 @@ def test_whole_vectors_of_float16_where_something_is_divided() -> None:
     text = """float16(T, D) X, float16(T, D) Y, float(T) S) -> (O) {
         O(t, d) = float16(float(X(t, d)) * r + float(Y(t, d)) / S(t)) where r = rsqrt(S(t)) }"""
     assert chosen(ZEN4, text, (500, 768), (500, 768), (500,)).vectorize == (1, 16)
+
+
+def test_sums_of_products_of_bytes_are_summed_one_by_one() -> None:
+    """An instruction adds four products to one sum, and none to two sums in one pass."""
+    text = """def gate(uint8(B, K) X, int8(M, K) G, int8(M, K) U) -> (A, C) {
+        A(b, m) +=! (int32(X(b, k)) - 128) * int32(G(m, k))
+        C(b, m) +=! (int32(X(b, k)) - 128) * int32(U(m, k)) }"""
+    program = lower(sized(text, X=(10, 516), G=(690, 516), U=(690, 516)))
+    found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options
+    assert [found[name].dot for name in ("s0", "s1")] == [(0, 0, 4)] * 2
