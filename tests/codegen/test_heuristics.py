@@ -1896,3 +1896,17 @@ def test_sums_of_products_of_bytes_are_summed_one_by_one() -> None:
     program = lower(sized(text, X=(10, 516), G=(690, 516), U=(690, 516)))
     found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options
     assert [found[name].dot for name in ("s0", "s1")] == [(0, 0, 4)] * 2
+
+
+def test_words_with_turned_bits_are_read_in_place() -> None:
+    """Two vectors of columns read each word twice, which is no reason for a copy."""
+    text = "uint8(B, N) X, uint8(C, N) Y) -> (O) { O(b, c) +=! int32(X(b, n)) * Y(c, n) }"
+    found = chosen(ZEN4, text, (333, 255), (64, 255))
+    assert found.stage == (-1, 0)
+    assert math.prod(found.register[:2]) > 8
+
+
+def test_words_of_windows_that_share_elements_are_no_dot_products() -> None:
+    text = """int16(H, W) X) -> (O) {
+        O(y, x) +=! int32(X(y + i, x + j)) * X(y + i, x + j) where i in 0:5, j in 0:5 }"""
+    assert not any(chosen(ZEN4, text, (180, 241)).dot or ())

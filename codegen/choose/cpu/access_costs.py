@@ -19,6 +19,7 @@ from tcl.codegen.choose.cpu.costs import (
     COPY_TRANSPOSED_CYCLES,
     GATHERED_LANE_CYCLES,
     LISTED_LANE_CYCLES,
+    OPERATION_CYCLES,
     PANEL_BEHIND_L2_CYCLES,
     PANEL_OTHER_L2_CYCLES,
     PANEL_OWN_L2_CYCLES,
@@ -75,9 +76,12 @@ class OperandAccess:
     wrapped: Mapping[str, int] = field(default_factory=dict)
     """Of the dimensions along which it lies side by side but for the end of a row, from which it
     goes on to the beginning: the elements of the row."""
-    parts: int = 1
-    """Elements that have to be put together to be read at once, as a word of a dot product is that
-    does not lie so in memory."""
+    depth: int = 1
+    """Elements that are read at once, as a word of a dot product, ..."""
+    in_place: bool = True
+    """... which lies so in memory, or is put together, ..."""
+    turned: bool = False
+    """... and whose highest bits are turned where it is read."""
     moving: frozenset[str] = frozenset()
     """The dimensions that decide which element it is."""
     in_row: frozenset[str] = frozenset()
@@ -106,9 +110,12 @@ class OperandAccess:
 
     def cycles(self, lane: str | None, lanes: int, vectors: int = 1) -> float:
         """To read it once, in all lanes; of so many ``vectors`` side by side, of each."""
-        if self.parts > 1:
-            element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
-            return self.parts * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
+        if self.turned:
+            return replace(self, turned=False).cycles(lane, lanes, vectors) + OPERATION_CYCLES
+        overlap = 0 < abs(self.strides.get(lane or "", 0)) < self.itemsize
+        if self.depth > 1 and (overlap or not self.in_place):
+            element = replace(self, itemsize=self.itemsize // self.depth, depth=1, in_place=True)
+            return self.depth * (element.cycles(lane, lanes) + WORD_PART_CYCLES)
         stride = self.strides.get(lane or "", 0)
         wraps = self.wrapped.get(lane or "", 0) >= lanes
         if lanes > 1 and lane is not None and lane in self.moved:
@@ -177,9 +184,10 @@ class OperandAccess:
             return dim not in self.strides and len(set(self.moved.get(dim, ())[:_FEW])) < _FEW
         return not self.scattered and dim not in self.strides
 
-    def in_words(self, dim: str, depth: int, in_place: bool) -> OperandAccess:
+    def in_words(self, dim: str, depth: int, in_place: bool, turned: bool = False) -> OperandAccess:
         """The words of dot products along a dimension, each of so many elements. ``in_place``:
-        they can be read as they lie in memory, where their elements are neighbours."""
+        they can be read as they lie in memory, where their elements are neighbours, ``turned`` or
+        not."""
         stride = self.strides.get(dim, 0)
         in_place = in_place and stride == self.itemsize
         return replace(
@@ -187,13 +195,20 @@ class OperandAccess:
             strides={**self.strides, **({dim: stride * depth} if stride else {})},
             itemsize=self.itemsize * depth,
             elements=-(-self.elements // depth),
-            parts=1 if in_place else depth,
+            depth=depth,
+            in_place=in_place,
+            turned=in_place and turned,
         )
+
+    @property
+    def is_made(self) -> bool:
+        """Whether words are put together, or turned, unless a panel has them so."""
+        return not self.in_place or self.turned
 
     def copying(self, lane: str | None, near: int) -> float:
         """Cycles to copy an element to a panel; ``near`` are the bytes of the second cache."""
         far = self.elements * self.itemsize > near
-        if self.parts > 1 and lane not in self.strides:
+        if self.is_made and lane not in self.strides:
             return COPY_IN_ORDER_CYCLES
         if self.strides.get(lane or "") == self.itemsize:
             return COPY_IN_ORDER_CYCLES * COPY_FROM_FAR_FACTOR if far else COPY_IN_ORDER_CYCLES
@@ -243,7 +258,7 @@ class OperandAccess:
 
     def is_apart(self, lane: str | None) -> bool:
         """Whether lanes move it, and are no neighbours in memory, but at a fixed distance."""
-        fixed = self.parts == 1 and not self.scattered
+        fixed = self.in_place and not self.scattered
         return fixed and self.strides.get(lane or "", self.itemsize) != self.itemsize
 
     @property

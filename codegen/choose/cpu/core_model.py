@@ -283,8 +283,8 @@ class Core:
             access.in_words(
                 products.dim,
                 products.depth,
-                load.ref in products.in_place
-                or (load.ref in products.moved and not access.stageable),
+                load.ref in products.in_place | products.moved,
+                load.ref in products.moved,
             )
             for access, load in zip(self.reads, operands(self.nest.point), strict=True)
         )
@@ -380,7 +380,7 @@ class Core:
         if lane is None or self.dims[lane].reduction:
             return False
         stride = access.strides.get(lane, 0)
-        apart = stride not in (0, access.itemsize) or access.parts > 1
+        apart = stride not in (0, access.itemsize) or access.is_made
         return (apart or bool(self.compacted and stride)) and self.worth_staging(
             access, lane, sizes
         )

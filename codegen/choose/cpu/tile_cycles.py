@@ -197,7 +197,7 @@ def _waits(
     placed = zip(core.reads, staged, along_lanes(core, lane).in_rows, strict=True)
     for access, copied, in_rows in placed:
         # Words that are put together come from panels, and what rows of lists read again.
-        again = bool(access.parts > 1 or core.compacted) and copied
+        again = (access.is_made or bool(core.compacted)) and copied
         kept = access.whole < cached_bytes(core.device)
         in_place = in_rows and not copied
         ahead = waits and along and in_place and kept and _in_one_piece(core, access)

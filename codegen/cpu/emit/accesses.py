@@ -90,17 +90,20 @@ class AccessEmitter:
                 parts += (_comparable(whole.offset.constant), _comparable(whole.span))
         return tuple(parts)
 
-    def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int) -> bool:
+    def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int, scope: Scope) -> bool:
         """Whether an element and those of the next points of a dot product, of which so many
-        exist, lie in memory as one word."""
+        exist, lie in memory as one word, which has nothing in common with other lanes' words."""
         tensor = self.program.tensor(load.ref.tensor)
         index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
         in_order = provably_equal(step, tensor.layout.itemsize)
+        apart = index.coefficient(scope.lane_dim) + index.coefficient(scope.lane_fold)
+        shared = scope.lanes > 1 and 0 < abs(representative(apart)) < _WORD.itemsize
         empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
-        return load.total and load.ref.is_affine and in_order and whole and not empty
+        there = load.total and load.ref.is_affine and not empty
+        return there and in_order and whole and not shared
 
     def load_words(self, load: ir.Load, scope: Scope) -> Val:
         """The words that begin at an element."""

@@ -64,7 +64,7 @@ class Dots:
         b, bits, points = self.b, _WORD // fold.count, _span(fold, scope)
         moved = moved_byte(value)
         load = moved if moved is not None else value
-        if isinstance(load, ir.Load) and self.memory.may_read_words(load, fold, points):
+        if isinstance(load, ir.Load) and self.memory.may_read_words(load, fold, points, scope):
             words = self.memory.load_words(load, scope.moved({}, {fold.name: At()}))
             known = (1 << bits * points) - 1
             if points < fold.count:
