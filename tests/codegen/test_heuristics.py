@@ -1910,3 +1910,16 @@ def test_words_of_windows_that_share_elements_are_no_dot_products() -> None:
     text = """int16(H, W) X) -> (O) {
         O(y, x) +=! int32(X(y + i, x + j)) * X(y + i, x + j) where i in 0:5, j in 0:5 }"""
     assert not any(chosen(ZEN4, text, (180, 241)).dot or ())
+
+
+def test_rows_of_an_operand_end_between_vectors() -> None:
+    def peels(text: str, shape: tuple[int, ...], row: int) -> bool:
+        program = lower(sized(text, shape, (row,)))
+        return bool(plan_cpu(program, MappingOptions("mlp"), ZEN4).options["s0"].peel)
+
+    text = """float(C, B, 256) X, float(256) Y) -> (O) {
+        O(c, s) = X(c, s / 256, s % 256) / Y(s % 256) where s in 0:256 * B }"""
+    assert not peels(text, (2, 200, 256), 256)
+    assert peels(
+        "float(C, N) X, float(N) Y) -> (O) { O(c, s) = X(c, s) / Y(s) }", (2, 51200), 51200
+    )
