@@ -1923,3 +1923,13 @@ def test_rows_of_an_operand_end_between_vectors() -> None:
     assert peels(
         "float(C, N) X, float(N) Y) -> (O) { O(c, s) = X(c, s) / Y(s) }", (2, 51200), 51200
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "lanes"),
+    [("V(b, j) < V(b, i)", 8), ("V(b, j) == V(b, i)", 8), ("V(b, j) < V(b, i) ? V(b, j) : 0", 16)],
+)
+def test_counts_of_comparisons_are_of_half_vectors(value: str, lanes: int) -> None:
+    """A Zen 4 has the results of whole ones in registers for masks, one at a time."""
+    text = f"int32(B, N) V) -> (R) {{ R(b, i) +=! {value} }}"
+    assert (chosen(ZEN4, text, (24, 304)).vectorize or ())[1] == lanes

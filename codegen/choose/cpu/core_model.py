@@ -46,6 +46,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
     divisions,
     issued,
     issued_cycles,
+    summed_comparisons,
     wide_cycles,
 )
 from tcl.codegen.choose.cpu.repeated_values import RepeatedValue, repeated_values
@@ -240,6 +241,9 @@ class Core:
             named = {name for index, _ in bounds for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, bounds, {})
         arithmetic = issued_cycles(nest, fused.points)
+        if device.halves_vectors and (counts := summed_comparisons(nest, fused.points)):
+            every = frozenset(d.name for d in nest.dims)
+            arithmetic[every] = arithmetic.get(every, 0.0) + OPERATION_CYCLES * counts
         lanes = lanes_of(nest.point, device)
         loads: dict[ir.TensorRef, ir.Load] = {}
         for load in itertools.chain.from_iterable(map(operands, (nest.point, *fused.points))):

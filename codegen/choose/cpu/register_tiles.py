@@ -25,6 +25,7 @@ from tcl.codegen.choose.cpu.footprints import (
     refills,
 )
 from tcl.codegen.choose.cpu.operand_loads import sharing_dims
+from tcl.codegen.choose.cpu.operation_costs import summed_comparisons
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers, window_of
 from tcl.codegen.choose.cpu.variants import (
@@ -299,9 +300,11 @@ def _through_lists(
 def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:
     """Whether vectors of half the length, which the core has, may take less along a dimension:
     they fill its rows better, or elements that lie apart and are not copied are put together for
-    fewer lanes."""
+    fewer lanes; or they count where comparisons hold."""
     if dim.reduction or dim.extent == 1 or core.lanes == 1 or not _may_have_lanes(core, dim):
         return False
+    if summed_comparisons(core.nest, core.fused.points):
+        return True
     apart = (a for a in core.reads if a.strides.get(dim.name, 0) not in (0, a.itemsize))
     return dim.extent % lanes > 0 or not all(core.worth_staging(a, dim.name, {}) for a in apart)
 
