@@ -1933,3 +1933,9 @@ def test_counts_of_comparisons_are_of_half_vectors(value: str, lanes: int) -> No
     """A Zen 4 has the results of whole ones in registers for masks, one at a time."""
     text = f"int32(B, N) V) -> (R) {{ R(b, i) +=! {value} }}"
     assert (chosen(ZEN4, text, (24, 304)).vectorize or (-1, 1))[1] == lanes
+
+
+@pytest.mark.parametrize(("read", "tiled"), [("X(n)", False), ("Y(k, n)", True)])
+def test_only_rows_of_memory_are_read_a_few_at_a_time(read: str, tiled: bool) -> None:
+    text = f"float(N) X, float(K, N) Y, float(K) Z) -> (O) {{ O(n) +=! fabs({read} - Z(k)) }}"
+    assert any(chosen(ZEN4, text, (50001,), (40, 50001), (40,)).tile or ()) == tiled
