@@ -136,7 +136,8 @@ class Forward:
     def is_kept(self, version: Version) -> bool:
         """Whether the derived def is given this version."""
         tensor, number_ = version
-        is_input = self.formulas.checked.tensors[tensor].is_input
+        known = self.formulas.checked.tensors.get(tensor)  # None of a stored name
+        is_input = known is not None and known.is_input
         return is_input or (tensor in self.kept and number_ == self.final[tensor])
 
     def read(self, version: Version, subscripts: list[ast.Expr]) -> ast.Expr:

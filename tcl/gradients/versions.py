@@ -6,7 +6,8 @@ holds before its first statement; of an input it is the only one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -15,9 +16,13 @@ from tcl.gradients.polynomials import Range
 from tcl.gradients.propagate import smooth_reads
 from tcl.gradients.ranges import Formulas, infer
 from tcl.grammar.tree import checked as c
-from tcl.grammar.tree.traverse import reads
+from tcl.grammar.tree.traverse import reads, rebuild, walk
 
 Version: TypeAlias = tuple[str, int]
+
+MANY = 120
+"""Elements that a statement reads with its names written out, beyond which those that are used
+twice are stored: before, what is read costs more than what is computed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +80,55 @@ def steps_of(checked: c.CheckedDef, formulas: Formulas) -> list[Step]:
     versions = {t.name: 0 for t in (*checked.inputs, *checked.outputs)}
     steps = []
     for statement in checked.statements:
-        ranges = infer(statement, formulas)
-        region = formulas.written(statement, ranges)
-        if statement.target not in formulas.boxes:
-            formulas.define(statement.target, region)
-        whole = region == formulas.boxes[statement.target]
-        if statement.place is not None:  # only what it begins with is in all elements
-            whole = statement.initialise
-        steps.append(Step(_plain(statement), ranges, dict(versions), whole))
-        versions[statement.target] += 1
+        known = infer(statement, formulas)
+        for part in _with_names_stored(statement, formulas):
+            ranges = {i: known[i] for i in part.all_indices}
+            region = formulas.written(part, ranges)
+            if part.target not in formulas.boxes:
+                formulas.define(part.target, region)
+            whole = region == formulas.boxes[part.target]
+            if part.place is not None:  # only what it begins with is in all elements
+                whole = part.initialise
+            versions.setdefault(part.target, 0)
+            steps.append(Step(_plain(part), ranges, dict(versions), whole))
+            versions[part.target] += 1
     return steps
+
+
+def _with_names_stored(statement: c.Statement, formulas: Formulas) -> Iterator[c.Statement]:
+    """The statement. If it is long with its names written out, names that are used several times
+    are tensors of statements before it, so that each is differentiated once."""
+    written, uses = dict[str, int](), Counter[str]()
+    for let in (*statement.lets, c.Let("", statement.rhs)):
+        nodes = [node for node in walk(let.value) if node.type.is_float]
+        used = [node.name for node in nodes if isinstance(node, c.LetRef)]
+        uses.update(used)
+        own = sum(isinstance(node, c.Read | c.Cast) for node in nodes)
+        written[let.name] = own + sum(written[name] for name in used)
+    if written[""] <= MANY:
+        yield statement
+        return
+    values: dict[str, c.Expr] = {}
+
+    def put(expr: c.Expr) -> c.Expr:
+        return rebuild(expr, lambda n: values[n.name] if isinstance(n, c.LetRef) else n)
+
+    for name, value in ((let.name, put(let.value)) for let in statement.lets):
+        values[name] = value
+        again = uses[name] > 1 and not isinstance(value, c.Read | c.Const)
+        if again and value.type.is_float and value.type.bits > 16:
+            found = {node.name for node in walk(value) if isinstance(node, c.Index)}
+            indices = tuple(i for i in statement.all_indices if i in found)
+            tensor = name
+            while tensor in formulas.boxes or tensor in formulas.checked.tensors:
+                tensor += "_"
+            at = tuple(c.Index(i, statement.span) for i in indices)
+            values[name] = c.Read(tensor, at, value.type, statement.span)
+            yield c.Statement(tensor, indices, "=", False, value, (), (), (), (), statement.span)
+    place = statement.place
+    if place is not None:
+        place = replace(place, subscripts=tuple(map(put, place.subscripts)))
+    yield replace(statement, rhs=put(statement.rhs), lets=(), place=place)
 
 
 def _plain(statement: c.Statement) -> c.Statement:

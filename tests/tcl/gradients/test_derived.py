@@ -28,9 +28,12 @@ from tcl.codegen.loopir.lower import lower
 from tcl.common.errors import ArgumentError
 from tcl.gradients.builtins import DERIVATIVES, REFUSED
 from tcl.gradients.grad import grad
+from tcl.gradients.trees import size_of
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
+from tcl.grammar.syntax import ast
+from tcl.grammar.syntax.parser import parse
 
 HOW = ("any sizes", "these sizes", "nothing saved")
 
@@ -504,6 +507,29 @@ def test_what_is_computed_once() -> None:
     # Where a condition may keep it from being computed, it stays.
     guarded = text.replace("exp(S(i, j))", "(j > 0 ? exp(S(i, j - 1)) : 0)")
     assert "exp_S" not in grad(guarded, "f")
+
+
+def _chain(count: int, link: str) -> str:
+    """A def of many names, each of which uses the one before twice."""
+    names = ", ".join(f"t{k} = {link.replace('t', f't{k - 1}')}" for k in range(1, count + 1))
+    return (
+        "def f(float(M, N) X, float(N) W) -> (O) "
+        f"{{ O(m) +=! t{count} where t0 = X(m, n) * W(n), {names} }}"
+    )
+
+
+@pytest.mark.parametrize("link", ["t + t", "t * t", "t * W(n) / (1 + t)"])
+def test_names_that_use_each_other_twice_are_differentiated_once(link: str) -> None:
+    short, long = (sum(map(size_of, _right_sides(_chain(count, link)))) for count in (14, 28))
+    assert long < 2.3 * short
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(0.9, 1, (2, 3)), "W": rng.uniform(0.9, 1, 3)}
+    check_gradients(in_double(_chain(7, link)), "f", arrays, sizes={"M": 2, "N": 3})
+
+
+def _right_sides(text: str) -> list[ast.Expr]:
+    (derived,) = parse(grad(text, "f")).defs
+    return [s.rhs for s in derived.statements if isinstance(s, ast.Assign)]
 
 
 def test_a_gradient_of_a_running_sum_is_one() -> None:
