@@ -102,6 +102,7 @@ def common_guard(loop: ir.For) -> ir.Value | None:
             case ir.Let(name=name, value=value):
                 asked = [*islice(behind_names([value], lets | others), _WRITTEN_OUT)]
                 long = len(asked) == _WRITTEN_OUT or any(isinstance(v, ir.Load) for v in asked)
+                lets.pop(name, None)  # that of another nest in this loop
                 (others if long else lets)[name] = value if long else written_out(value, lets)
             case ir.Block() | ir.Carry() | ir.Prefetch():
                 pass

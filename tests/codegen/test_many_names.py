@@ -3,13 +3,18 @@ operations, and a pass that does so never ends."""
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
 
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.devices.gpu import H200
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import common_guard
 from tcl.codegen.options.options import DEFAULT
+from tcl.grammar.syntax.types import BOOL, FLOAT32, INDEX
 
 CASES = (
     ("O(i) = t", "A(i)", "{0} + {0}"),
@@ -37,3 +42,19 @@ def test_names_that_are_used_twice(statement: str, first: str, step: str) -> Non
     (made_here,), (expected,) = run(text, *inputs, options=DEFAULT), reference(text, *inputs)
     np.testing.assert_allclose(made_here, expected, rtol=1e-6)
     assert emit_module(sized_of(text, *inputs), DEFAULT, H200).source
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_name_that_two_nests_of_a_loop_give_other_values(long: bool) -> None:
+    row, two, zero = (
+        ir.Position(ir.Affine.variable("r"), INDEX),
+        *(ir.Const(k, INDEX) for k in (2, 0)),
+    )
+    even = ir.Binary("==", ir.Binary("%", row, two, INDEX), zero, BOOL)
+    many: ir.Value = reduce(lambda v, _: ir.Binary("/", v, two, INDEX), range(40), row)
+    one, none = (ir.Const(k, FLOAT32) for k in (1.0, 0.0))
+    added = ir.Accumulate("a", "+", ir.Select(ir.Variable("n", BOOL), one, none, FLOAT32))
+    second = ir.Binary("==", many, zero, BOOL) if long else even
+    body = ir.Block((ir.Let("n", even), added, ir.Let("n", second), added))
+    found = common_guard(ir.For(ir.Loop(ir.Fold("k", "point", 1, 8)), body))
+    assert found == (None if long else even)
