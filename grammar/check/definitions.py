@@ -181,7 +181,8 @@ class _DefChecker:
         elif role == "output" and name in scope.inputs:
             scope.refuse(
                 span,
-                f"'{name}' is an input, and inputs are immutable; name the output differently",
+                f"'{name}' is an input, and inputs are immutable; name the output differently, "
+                f"such as {name}2",
                 Section.DEFS,
             )
         elif name in scope.sizes:
@@ -347,7 +348,9 @@ def check_dependencies(statements: Sequence[Statement], scope: DefScope) -> None
     steps = [edges[a][b] for a, b in pairwise(cycle)]
     first = min(steps, key=lambda s: s.span)
     names = " -> ".join(reversed(cycle))
-    advice, section = "write the later value to another output", Section.STATEMENTS
+    later = max(steps, key=lambda s: s.span).target
+    advice = f"write the later value of '{later}' to another output, such as {later}2"
+    section = Section.STATEMENTS
     if any(map(_shifted, steps, cycle[1:])):
         advice, section = recurrence(first.target), Section.CUMSUM
     scope.problems.append(

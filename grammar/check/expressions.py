@@ -113,7 +113,10 @@ class ExprChecker:
             remedy = close or "; ranges use only sizes and whole numbers" + _SIZES
             return self._problem(span, f"'{name}' is not a size{remedy}", Section.WHERE)
         if name not in self.usable:
-            scope.undefined(name, span, f"name '{name}'", [[*scope.tensors(), *scope.sizes]])
+            known = [[*scope.tensors(), *scope.sizes]]
+            index = f"; or make it an index: where {name} in 0:{next(iter(scope.sizes), '...')}"
+            index = index if len(name) < 3 and name.islower() else ""
+            scope.undefined(name, span, f"name '{name}'", known, index=index)
             return None
         self.indices.setdefault(name, span)
         return c.Index(name, span)
@@ -137,6 +140,8 @@ class ExprChecker:
             return None
         indices = f"({', '.join('ijkl'[: tensor.rank])}{', ...' if tensor.rank > 4 else ''})"
         example = name + (indices if tensor.rank else "")
+        if not tensor.rank and name in scope.inputs:
+            example += f", or give it sizes: {tensor.type}(N) {name}"
         subscripts = [self.subscript(a) for a in expr.arguments]
         if len(subscripts) != tensor.rank:
             return self._problem(

@@ -117,6 +117,7 @@ class DefScope:
             self.refuse(span, message, Section.CALLS)
         else:
             functions = [n for n, arity in BUILTINS.items() if arity == len(arguments) > 0]
+            functions += ["min", "max"] if len(arguments) == 2 else []
             values = any(isinstance(node, Apply) for a in arguments for node in walk(a))
             known = [self.tensors(), functions if len(name) > 1 else []]
             if values and len(name) > 1 and name.islower():
@@ -135,13 +136,14 @@ class DefScope:
         known: Sequence[Sequence[str]],
         remedy: str = "",
         section: Section = Section.DEFS,
+        index: str = "",
     ) -> None:
         """Note that a name stands for nothing, and what may be meant: one of the ``known`` names;
-        the ``remedy`` where none of these looks like it."""
+        the ``remedy`` where none of these looks like it, or what makes an ``index`` of it."""
         given = ", ".join([*list(self.inputs)[:8], *(["..."] if len(self.inputs) > 8 else [])])
         remedy = remedy or (
             f"; it is not among the inputs ({given or 'none'}); list it there with its type, or "
-            "correct the name"
+            f"correct the name{index}"
         )
         meant = no_name(name)
         folded = name.casefold()

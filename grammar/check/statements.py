@@ -117,7 +117,8 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
     if name in scope.inputs:
         scope.refuse(
             span,
-            f"'{name}' is an input, and inputs are immutable; assign to an output instead",
+            f"'{name}' is an input, and inputs are immutable; assign to an output of another name, "
+            f"such as {name}2",
             Section.STATEMENTS,
         )
         return

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
-from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_reduction, no_type
+from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_name, no_reduction, no_type
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.tokens import END, Token
@@ -30,18 +30,26 @@ _WORDS = {
 """Kinds of tokens as a person calls them, but for those that are their own text."""
 
 _CHARACTERS = {
-    "[": "tensors are indexed with parentheses: A(i, j)",
-    ";": "statements need no ';', and ',' separates the clauses of a where",
+    "[": "tensors are indexed with parentheses: A(i, j); their sizes, too: float(M, N) A",
+    ";": "statements need no ';'; ',' separates the clauses of a where, and inputs",
     "&": "the logical and is '&&'; there are no operators on bits: of an unsigned x, x % 16 is "
     "the lowest four",
     "|": "the logical or is '||'; there are no operators on bits: x + 16 * y puts y above four "
     "bits of x",
     "^": "a power is written pow(x, y); there are no operators on bits",
     "~": "there are no operators on bits; the logical not is '!'",
-    "'": "the language has no strings",
-    '"': "the language has no strings",
+    "'": "the language has no strings; comments start with '#'",
+    '"': "the language has no strings; comments start with '#'",
     ".": "a dimension is written T.0, without spaces; a number needs a digit next to its dot",
 }
+_MEANT = dict(
+    zip(
+        "−–—‐×·÷∧∨¬²√…≤≥≠→（），：\u00a0\ufeff\u200b",
+        "- - - - * * / && || ! x*x sqrt(x) A(i) <= >= != -> ( ) , : space nothing nothing".split(),
+        strict=True,
+    )
+)
+"""Characters of documents → what is written instead."""
 
 
 def unexpected_character(source: Source, position: int) -> TclSyntaxError:
@@ -52,6 +60,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
         message = f"unexpected '.'; {_TWO_ENDS[0]}"
     elif c == "[" and _IN.search(source.text, max(0, position - 40), position):
         message = f"unexpected '['; {_TWO_ENDS[0]}"
+    elif found := _DOTTED.match(source.text, position):
+        message = f"unexpected '.'; {_dotted(found[1])}"
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
         if character := _CHARACTER.match(source.text, position):
@@ -59,6 +69,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     elif c.isdigit() and c.isascii() and (number := _NOT_DECIMAL.match(source.text, position)):
         message = f"unexpected '{c}': numbers are decimal, without '_'; write "
         message += f"{int(number[0], 0)} for {number[0]}"
+    elif number := _WITH_SUFFIX.match(source.text, position):
+        message = f"unexpected '{c}': numbers have no suffix; write {number[1]}"
     elif c.isdigit() and c.isascii():
         message = f"unexpected '{c}': a number runs into a name; put an operator or a space between"
     elif c.isascii() and c.isprintable():
@@ -66,7 +78,18 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     else:
         name = unicodedata.name(c, f"character code {ord(c)}")
         message = f"unexpected {name}; names and operators are plain ASCII"
+        message += f": write {_MEANT[c]}" if c in _MEANT else ""
     return TclSyntaxError(source, [Diagnostic(message, span)])
+
+
+def _dotted(word: str | None) -> str:
+    """Advice for a dot and a word, or two more dots."""
+    if word is None:
+        return _EVERY_INDEX[0]
+    if (advice := no_name(word)) and not known_type(word):
+        return advice[0]
+    call = word if known_type(word) else f"{word}(x)"
+    return f"names have no prefix, and tensors no methods: write {call}"
 
 
 def unexpected_token(
@@ -88,9 +111,9 @@ def unexpected_token(
     else:
         span = token.span
         found = f"unexpected '{token.text if len(token.text) <= 40 else token.text[:37] + '...'}'"
-    if inside:
+    if (meant := _capitals(token, read)) is None and inside:
         meant = _other_language(source.text, token, read, in_expression)
-    else:
+    elif meant is None:
         meant = _not_a_type(source.text, token, read)
     if meant is not None:
         word, (message, section) = meant
@@ -104,14 +127,24 @@ _Meant: TypeAlias = tuple[Token, tuple[str, Section]] | None
 """A word of another language that an error comes from, and what is written here instead."""
 
 
+def _capitals(token: Token, read: Sequence[Token]) -> _Meant:
+    """A keyword that is not in small letters, where an error is."""
+    for word in (token, *read[-1:]):
+        if word.kind == "NAME" and word.text.lower() in ("def", "where", "in", "exists"):
+            small = word.text.lower()
+            return word, (f"keywords are written in small letters: {small}", Section.DEFS)
+    return None
+
+
 def _other_language(text: str, token: Token, read: Sequence[Token], in_expression: bool) -> _Meant:
     after, last = text[token.span.end :], read[-1] if read else None
     if token.kind == "NAME" and last is not None and not in_expression and known_type(last.text):
         return last, STATEMENTS["let"]  # int x = ...
     closed = 0
     for word in (token, *reversed(read)):
-        if word.kind == "NAME" and word.text in STATEMENTS and not closed:
-            return word, STATEMENTS[word.text]
+        name = word.text.lower() if word in (token, last) else word.text
+        if word.kind == "NAME" and name in STATEMENTS and not closed:
+            return word, STATEMENTS[name]
         if word is not token:
             closed = max(0, closed + (word.kind == ")") - (word.kind == "("))
     if token.kind == "NAME" and _REDUCTION.match(after):
@@ -123,15 +156,20 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
     return None
 
 
+_EVERY_INDEX = "give every dimension an index, which takes all its values: A(m, n)", Section.RANGES
+_DOTTED = re.compile(r"(?<!\b\d)\.(?:([A-Za-z_]\w*)|\.\.)")
+_WITH_SUFFIX = re.compile(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)[fFdDlLuU]+\b(?!\()")
+_ASSIGNS = re.compile(r"(?:min|max)?[-+*!:=<>]+(?: =!?)?")
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _NOT_DECIMAL = re.compile(
     r"(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,99}|0[oO][0-7]{1,50}|[1-9]\d{0,40}(_\d{1,40}){1,9})\b(?!\.)"
 )
-_CHARACTER = re.compile(r"(['\"])([ -~])\1")
+_CHARACTER = re.compile(r"(['\"])(?!['\"])([ -~])\1")
 _RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _RANGE_START = re.compile(r"\bin\s*-?[\w.]*\Z")
 _IN = re.compile(r"\bin\s*\Z")
+_ENCLOSED = re.compile(r"\bin\s*\([^:,{}]*\Z")
 _WITHOUT_END = re.compile(r"\bin\b[^:,{}]*\Z")
 _TWO_ENDS = "a range has two ends, with ':' between them: i in 0:N", Section.RANGES
 _BOUND = re.compile(r"(\bwhere|,)\s*\w+\s*=[^=,:{}?]*\Z")
@@ -169,7 +207,14 @@ def _third_value(read: Sequence[Token]) -> str | None:
 
 
 def _twice(token: Token, text: str) -> tuple[str, Section] | None:
-    """Advice where an operator stands that other languages write with the same sign twice."""
+    """Advice where an operator stands that other languages write otherwise, or with the same sign
+    twice."""
+    start = token.span.start
+    for wrong, right in (("<>", "!="), ("=<", "<="), ("=>", ">="), ("===", "==")):
+        if wrong in text[start - len(wrong) + 1 : start + len(wrong)]:
+            return f"write {right} for {wrong}", Section.OPERATORS
+    if text[start - 1 : start] != token.text:
+        return None
     match token.text:
         case "/":
             message = "integers are divided with one '/', which truncates; comments start with '#'"
@@ -189,6 +234,23 @@ def _twice(token: Token, text: str) -> tuple[str, Section] | None:
     return None
 
 
+def _assigning(
+    text: str, token: Token, accepted: Set[str], read: Sequence[Token]
+) -> tuple[str, Section] | None:
+    """Advice for what stands in the place of ``=`` or a reduction, or of which ``=`` is a part."""
+    start, last = token.span.start, read[-1] if read else None
+    if last is not None and (last.kind, last.span.end) == ("=", start):
+        start = last.span.start
+    elif not accepted >= {"=", "REDUCE"}:
+        return None
+    found = _ASSIGNS.match(text, start)
+    if found is None or found[0] == "=" or not re.search("(?<!-)=|<-|->", found[0]):
+        return None
+    op = next((op for op in ("min", "max", "+", "*") if op in found[0]), "")
+    bang = "!" if op and "!" in found[0] else ""
+    return f"write {op}={bang} for {found[0]}", Section.REDUCTIONS if op else Section.STATEMENTS
+
+
 def _where(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | None:
     """Advice about the clauses of a ``where``."""
     kind, start, end = token.kind, token.span.start, token.span.end
@@ -201,7 +263,7 @@ def _where(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] |
         return "no ',' stands before where", Section.WHERE
     if kind == "(" and accepted == {"=", "in"}:
         return "a name that a where binds has no subscripts: x = A(i)", Section.WHERE
-    if kind == ":" and _BOUND.search(text, max(0, start - 200), start):
+    if kind == ":" and any(r.search(text, max(0, start - 200), start) for r in (_BOUND, _ENCLOSED)):
         return "a range is written i in 0:N", Section.WHERE
     clause = accepted >= {"exists", "NAME"} and kind in ("INT", "FLOAT", "-", "!", "(")
     if clause or (kind == "RELATION" and "in" in accepted):
@@ -221,14 +283,15 @@ def _hint(
     before, after = text[start - 1 : start], text[end : end + 1]
     if kind == "def" and _DEF.match(text, start):
         return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
-    if (found := _where(text, token, accepted)) is not None:
+    found = _where(text, token, accepted) or _assigning(text, token, accepted, read)
+    if (found := found or _unclosed(token, accepted, read)) is not None:
         return found
     if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
     if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
         return no_reduction(token.text)
-    if token.text == before and (twice := _twice(token, text)):
-        return twice
+    if "->" not in accepted and (found := _twice(token, text)) is not None:
+        return found
     if kind == "," and (name := _third_value(read)):
         return f"{name} takes two values; write {name}({name}(x, y), z)", Section.OPERATORS
     if kind == "=" and "EQUALITY" in accepted:
@@ -243,8 +306,9 @@ def _hint(
         return advice, Section.REDUCTIONS
     if kind == ":" and _RANGE.search(text, max(0, start - 200), start):
         return "a range has no step: write 2 * i where i is read", Section.RANGES
-    if kind == ":" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
-        return "give every dimension an index, which takes all its values: A(m, n)", Section.RANGES
+    sides = text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ",")
+    if kind == ":" and (sides or accepted >= {")", ","}):
+        return _EVERY_INDEX
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
     if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
@@ -253,6 +317,37 @@ def _hint(
         return f"numbers have no suffix; write {read[-1].text}{token.text}", Section.LITERALS
     if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, directly after a tensor's name", Section.DEFS
+    return _missing(token, accepted, read)
+
+
+def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[str, Section] | None:
+    """Advice where something has to stand before the token, or does not belong there."""
+    if "->" in accepted:
+        return "expected '->' before the outputs: def f(inputs) -> (O) { ... }", Section.DEFS
+    if "REDUCE" in accepted:
+        advice = (
+            f"'{read[0].text[:40]}' begins a statement, so = or a reduction has to follow it (+= "
+            "*= min= max=, each also with !); or an operator such as * is missing before it"
+        )
+        return advice, Section.STATEMENTS
+    if accepted >= _OPERATOR and token.kind in _EXPRESSION:
+        comma = " or a comma" if "," in accepted else ""
+        return f"expected an operator such as *{comma} before it", Section.OPERATORS
+    if accepted >= _OPERATOR and token.kind == ")":
+        return "no '(' is open here", Section.GRAMMAR
+    if accepted >= _OPERATOR and token.kind == END:
+        return "a '}' is missing", Section.GRAMMAR
+    return None
+
+
+def _unclosed(
+    token: Token, accepted: Set[str], read: Sequence[Token]
+) -> tuple[str, Section] | None:
+    """Advice for a token before which a parenthesis has to be closed."""
+    assigns = ("=", "REDUCE")
+    target = token.kind in assigns and not any(t.kind in assigns for t in read)
+    if accepted >= {")", *_OPERATOR} and (target or token.kind in ("}", "where", END)):
+        return "a ')' is missing before it", Section.GRAMMAR
     return None
 
 
