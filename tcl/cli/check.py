@@ -103,11 +103,7 @@ def _checked(
             continue
         dims = output_dims(definition)
         lines.append(f"{file}: {_header(definition, dims)}")
-        if sized is not None:
-            lines += output_lines(sized)
-        elif "..." in lines[-1]:
-            given = f"--entry {name} --sizes {','.join(f'{s}=...' for s in definition.sizes)}"
-            lines.append(f"  ...: no one sum of sizes holds for all; {given} shows it for some")
+        lines += _shapes(definition, sized, lines[-1])
         listed.append(_data(definition, sized, dims))
     severity = "error" if strict else "warning"
     for definition in concerned:
@@ -184,6 +180,20 @@ def _tensor(tensor: Tensor, inferred: _Dims) -> str:
     dims = inferred.get(tensor.name, tensor.dims) or ["..."] * tensor.rank
     shape = f"({', '.join(map(str, dims))})" if tensor.rank else ""
     return f"{tensor.type}{shape} {tensor.name}"
+
+
+def _shapes(definition: CheckedDef, sized: SizedDef | None, header: str) -> list[str]:
+    """The outputs for the sizes that are given; else, if the header does not say all dimensions,
+    for those of a comment."""
+    if sized is not None:
+        return output_lines(sized)
+    if "..." not in header:
+        return []
+    if named := named_sizes(definition):
+        values = ", ".join(f"{size}={value}" for size, value in named[0].items())
+        return [f"  ...: for {values}", *output_lines(size_finding(definition, named[0]))]
+    given = f"--entry {definition.name} --sizes {','.join(f'{s}=...' for s in definition.sizes)}"
+    return [f"  ...: no one sum of sizes holds for all; {given} shows it for some"]
 
 
 def _data(definition: CheckedDef, sized: SizedDef | None, inferred: _Dims) -> dict[str, object]:

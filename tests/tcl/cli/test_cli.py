@@ -92,6 +92,11 @@ def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
         "  ...: no one sum of sizes holds for all; --entry f --sizes M=...,N=... shows it for some"
     )
     assert "one sum" not in here("check", file, "-e", "f", "-s", "M=5,N=3").stdout
+    file.write_text(f"# sizes small: M=5, N=3\n{file.read_text()}")
+    assert here("check", file).stdout.splitlines()[1:] == [
+        "  ...: for M=5, N=3",
+        "  O: float32(3), first index 0",
+    ]
 
 
 def test_a_def_that_does_not_depend_on_a_faulty_one(tmp_path: Path) -> None:
