@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -18,8 +19,8 @@ from tcl.common.errors import ArgumentError
 from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
-_VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")
-_MEANT = re.compile(r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.))")
+_VALUES = re.compile(r"# values (\w+): *(\S+?) *\.\.(?!\.) *(\S+)$")
+_MEANT = re.compile(r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.)|s \w+ \S+(=|\.\.)\S+$)")
 _DIGITS = 18
 """More than the sizes of any array have."""
 _FORMS = {"sizes": "# sizes LABEL: M=128, N=64", "values": "# values INPUT: START..STOP"}
@@ -34,7 +35,7 @@ class Annotations:
     values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Input → first value and end, numbers or size symbols as written."""
     faults: tuple[str, ...] = ()
-    """What is wrong with lines that begin as these do, a sentence each."""
+    """What is wrong with lines that begin as these do, and in which line: a sentence each."""
 
 
 def read_annotations(checked: CheckedDef) -> Annotations:
@@ -52,18 +53,21 @@ def read_annotations(checked: CheckedDef) -> Annotations:
         if not line.strip().startswith("#"):
             break
         comments.append(line.strip())
-    for line in reversed(comments):
+    for number, line in enumerate(reversed(comments), len(above) - len(comments) + 1):
+        before = len(faults)
         if match := _SIZES.match(line):
             faults += _wrong_sizes(checked, match[1], pairs := _pairs(match[2]), sizes)
             sizes[match[1]] = {name: int(value) for name, value in pairs}
         elif match := _VALUES.match(line):
-            faults += _no_input(checked, match[1])
+            faults += _wrong_values(checked, match[1], match[2], match[3])
             if match[1] in values:
                 faults.append(_twice(checked, f"# values {match[1]}"))
             values[match[1]] = (match[2], match[3])
         elif match := _MEANT.match(line):
             form = _FORMS[f"{match[1]}s"]
             faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
+        place = f"{checked.source.name}:{number}: "
+        faults[before:] = [place + fault for fault in faults[before:]]
     return Annotations(sizes, values, tuple(faults))
 
 
@@ -94,13 +98,30 @@ def _twice(checked: CheckedDef, comment: str) -> str:
     return f"{checked.name} has two comments '{comment}'; remove one of them"
 
 
-def _no_input(checked: CheckedDef, name: str) -> list[str]:
-    """What is wrong with a comment on the values of this input, if the def has none such."""
-    names = [t.name for t in checked.inputs]
-    if name in names:
-        return []
-    hint = did_you_mean(name, names, f"its inputs are {', '.join(names)}")
-    return [f"the comment '# values {name}' of {checked.name} names none of its inputs; {hint}"]
+def _wrong_values(checked: CheckedDef, name: str, start: str, stop: str) -> Iterator[str]:
+    """What is wrong with a comment on the values of this input, whatever the sizes are."""
+    comment = f"the comment '# values {name}' of {checked.name}"
+    types = {t.name: t.type for t in checked.inputs}
+    if name not in types:
+        hint = did_you_mean(name, types, f"its inputs are {', '.join(types)}")
+        yield f"{comment} names none of its inputs; {hint}"
+        return
+    whole = not types[name].is_float
+    numbers = [_number(text) for text in (start, stop) if text not in checked.sizes]
+    if None in numbers:
+        yield f"{comment} names {start}..{stop}, which are not two finite numbers or sizes"
+    elif whole and any(number % 1 for number in numbers if number is not None):
+        yield f"{comment} names {start}..{stop}, but values of {types[name]} are whole numbers"
+    elif len(numbers) == 2 and (numbers[1] or 0) < (numbers[0] or 0) + whole:
+        yield f"{comment} leaves no value from {start} up to, and not including, {stop}"
+
+
+def _number(text: str) -> float | None:
+    """A finite number as a comment has it; None for anything else."""
+    try:
+        return float(text) if math.isfinite(float(text)) else None
+    except ValueError:
+        return None
 
 
 def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:

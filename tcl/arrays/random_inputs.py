@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -66,7 +65,7 @@ def _array(
         return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
     low, high = (0, 8)
     if limits is not None:
-        low, high = (int(_limit(tensor, text, sizes)) for text in limits)
+        low, high = (int(_limit(text, sizes)) for text in limits)
         least, most = tensor.type.limits
         if low < least or high - 1 > most:
             raise ArgumentError(
@@ -94,7 +93,7 @@ def _floats(
     drawn = np.float64 if tensor.type == FLOAT64 else np.float32
     if limits is None:
         return np.asarray(rng.standard_normal(shape, drawn))
-    low, high = (_limit(tensor, text, sizes) for text in limits)
+    low, high = (_limit(text, sizes) for text in limits)
     with np.errstate(over="ignore"):
         fit = np.isfinite(np.array([low, high]).astype(dtype)).all()
     if not fit:
@@ -105,17 +104,8 @@ def _floats(
     return np.asarray(low + (high - low) * rng.random(shape, drawn), drawn)
 
 
-def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:
-    if text in sizes:
-        return sizes[text]
-    with suppress(ValueError):
-        number = float(text)
-        if math.isfinite(number):
-            return number
-    raise ArgumentError(
-        f"the comment '# values {tensor.name}' names {text}, which is neither a finite number nor "
-        "a size"
-    )
+def _limit(text: str, sizes: Mapping[str, int]) -> float:
+    return sizes[text] if text in sizes else float(text)
 
 
 # --- index tensors ---

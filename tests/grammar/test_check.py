@@ -226,9 +226,13 @@ def test_random_inputs_with_no_value_to_choose_say_so() -> None:
         ("uint8", "-3..3", "goes from -3 to 2, but uint8 from 0 to 255; choose other values or "),
         ("int8", "0..N", "goes from 0 to 299, but int8 from -128 to 127; choose other values or "),
         ("int32", "0..1e30", "goes from 0 to 10+19884624838655, but int32 from -2147483648 to "),
-        ("int32", "0..inf", "names inf, which is neither a finite number nor a size"),
+        ("int32", "0..inf", "of f names 0..inf, which are not two finite numbers or sizes"),
         ("half", "0..1e5", "goes from 0 to 100000, which float16 cannot hold; choose other "),
-        ("float", "nan..1", "names nan, which is neither a finite number nor a size"),
+        ("float", "nan..1", "of f names nan..1, which are not two finite numbers or sizes"),
+        ("float", "0..N-1", "of f names 0..N-1, which are not two finite numbers or sizes"),
+        ("int8", "0.5..2", "of f names 0.5..2, but values of int8 are whole numbers"),
+        ("int8", "3..3", "of f leaves no value from 3 up to, and not including, 3"),
+        ("float", "1..-1", "of f leaves no value from 1 up to, and not including, -1"),
     ],
 )
 def test_random_values_that_a_type_lacks_are_refused(kind: str, values: str, message: str) -> None:

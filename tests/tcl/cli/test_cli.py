@@ -285,6 +285,14 @@ def test_a_def_without_size_symbols_is_checked_for_its_only_sizes(mm: Path, tmp_
             f"# sizes a: M={10**18}, K=9, N=1",
             "the comment '# sizes a' of mm: the size M is too lar",
         ),
+        (
+            "# values A 0..2",
+            "the comment '# values A 0..2' of mm is not of the form '# values INPUT",
+        ),
+        (
+            "# values A: 2..0",
+            "the comment '# values A' of mm leaves no value from 2 up to, and not ",
+        ),
         ("# values A: 0..2\n# values A: 0..3", "mm has two comments '# values A'; remove one of"),
     ],
 )
@@ -295,7 +303,8 @@ def test_a_comment_that_cannot_be_read_is_told(
     done = here(command, mm, cache=tmp_path)
     code, severity = (0, "warning") if command == "check" else (1, "error")
     assert done.returncode == code
-    assert done.stderr.startswith(f"{severity}: {sentence}"), done.stderr
+    place = f"{mm}:{2 + comment.count(chr(10))}: "
+    assert done.stderr.startswith(f"{severity}: {place}{sentence}"), done.stderr
 
 
 @pytest.mark.parametrize("value", ["nan", "soon"])
