@@ -411,7 +411,9 @@ class _Inference:
             )
             if math.prod(shape) >= 2**62:
                 raise self._error_at(
-                    statement.span, f"'{statement.target}' would have shape {shape}"
+                    statement.span,
+                    f"'{statement.target}' would have shape {shape}, which is too large for any "
+                    "memory; choose smaller sizes",
                 )
             sizes.set_shape(statement.target, shape, tuple(first for first, _ in box))
             return

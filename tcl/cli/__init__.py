@@ -73,7 +73,10 @@ class _Lazy(click.Group):
                     error = with_meant_entry(error)
                 said = io.StringIO()
                 error.show(said)
-                click.echo(_CLICKS.sub("error: ", said.getvalue()), err=True, nl=False)
+                text = _CLICKS.sub("error: ", said.getvalue())
+                text = re.sub("is not a valid integer( range)?", "is not a whole number", text)
+                text = text.replace("is not a valid float", "is not a number")
+                click.echo(text, err=True, nl=False)
                 code = error.exit_code
             except click.Abort:
                 code = exit_code(KeyboardInterrupt())

@@ -17,10 +17,9 @@ from tcl.cli.common import check_varying, choose, read, tell, title_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
-from tcl.executors.call_kernels import size
 from tcl.executors.executor import Executor
 from tcl.executors.varying import Family
-from tcl.grammar.ranges.findings import size_findings
+from tcl.grammar.ranges.findings import size_finding, size_findings
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import Query
@@ -62,8 +61,10 @@ class Work:
         varying: tuple[str, ...] = (),
     ) -> Work:
         """A def of a text with random inputs of these sizes."""
+        sized = size_finding(checked, sizes)
+        for tensor in checked.outputs:  # which may be too large, before the inputs take time
+            new_output(sized, tensor, np.empty)
         inputs = random_inputs(checked, sizes, seed)
-        sized = size(checked, inputs)
         tell(checked, size_findings(sized))
         return cls(text, checked, sizes, sized, inputs, varying)
 

@@ -96,6 +96,25 @@ def test_on_the_command_line(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("-s M=99999999,K=9,N=99999999", "error: output 'C' of mm needs 40 PB of memory: it is "),
+        ("-s M=9999999999,K=9,N=9999999999", ", which is too large for any memory; choose "),
+        ("-s M=3,K=3,N=3 --seed x", "Invalid value for '--seed': 'x' is not a whole number."),
+    ],
+)
+def test_before_random_inputs_are_made(
+    arguments: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tcl.cli.kernels.random_inputs", None)
+    Path("f.tc").write_text(TEXT)
+    done = CliRunner().invoke(main, ["run", "f.tc", "-e", "mm", *arguments.split()])
+    assert done.exit_code in (1, 2)
+    assert sentence in done.stderr
+
+
+@pytest.mark.parametrize(
     "word", ["padding", "argmax", "softmax", "conv", "relu", "stride", "mask", "batch"]
 )
 def test_words_of_the_field_lead_to_sections(word: str) -> None:
