@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.user_input import SourceLike, text_of
 from tcl.common.closest import no_def
 from tcl.common.errors import ArgumentError
+from tcl.common.shown import shown
 from tcl.gradients.backward import Backward
 from tcl.gradients.forward import Forward, Names, names_in
 from tcl.gradients.gradient_sums import GradientSums
@@ -137,10 +139,14 @@ def _known_sizes(checked: c.CheckedDef, sizes: Mapping[str, int] | str | None) -
         return {}
     if isinstance(sizes, str):
         return parse_sizes(sizes, checked)
-    if set(sizes) != set(checked.sizes):
+    given = sizes if isinstance(sizes, Mapping) else {}
+    values = (given.get(size) for size in checked.sizes)
+    counts = all(isinstance(value, Integral) and value >= 0 for value in values)
+    if not counts or given is not sizes or len(given) > len(checked.sizes):
         listed = ", ".join(checked.sizes) or "none"
         raise ArgumentError(
-            f"sizes= has to give every size of {checked.name} a value, and nothing else: {listed}"
+            f"sizes= has to give every size of {checked.name} a whole number from 0, and nothing "
+            f"else: {listed}"
         )
     return sizes
 
@@ -166,6 +172,8 @@ def _chosen_tensors(
     """The tensors that an argument names, in the order of the def; None if it is not given."""
     if given is None:
         return None
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{what}= takes a name or a tuple of names, not {shown(given)}")
     asked = [given] if isinstance(given, str) else list(given)
     own = [t.name for t in tensors]
     kind = {"wrt": "floating-point inputs", "wanted": "floating-point outputs"}.get(what, "outputs")

@@ -669,7 +669,11 @@ def test_refusals(message: str) -> None:
         ({"wrt": "Z"}, "wrt= names 'Z', which is not one of the floating-point inputs of f: A, B"),
         ({"wanted": ("X",)}, "wanted= names 'X'"),
         ({"save": "X"}, "save= names 'X'"),
-        ({"sizes": {"N": 3}}, "sizes= has to give every size of f a value"),
+        ({"save": 3}, "save= takes a name or a tuple of names, not 3"),
+        *(
+            ({"sizes": sizes}, "sizes= has to give every size of f a whole number from 0, and ")
+            for sizes in ({"N": 3}, {"M": -1, "K": 1, "N": 1}, {"M": 1.5, "K": 1, "N": 1}, 3)
+        ),
     ],
 )
 def test_arguments(options: dict[str, object], message: str) -> None:
