@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
-from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_name, no_reduction, no_type
+from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_reduction, no_type
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.tokens import END, Token
@@ -61,7 +61,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     elif c == "[" and _IN.search(source.text, max(0, position - 40), position):
         message = f"unexpected '['; {_TWO_ENDS[0]}"
     elif found := _DOTTED.match(source.text, position):
-        message = f"unexpected '.'; {_dotted(found[1])}"
+        write = f"names have no prefix, and tensors no methods: write {found[1]}; an extent is T.0"
+        message = f"unexpected '.'; {write if found[1] else _EVERY_INDEX[0]}"
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
         if character := _CHARACTER.match(source.text, position):
@@ -80,16 +81,6 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
         message = f"unexpected {name}; names and operators are plain ASCII"
         message += f": write {_MEANT[c]}" if c in _MEANT else ""
     return TclSyntaxError(source, [Diagnostic(message, span)])
-
-
-def _dotted(word: str | None) -> str:
-    """Advice for a dot and a word, or two more dots."""
-    if word is None:
-        return _EVERY_INDEX[0]
-    if (advice := no_name(word)) and not known_type(word):
-        return advice[0]
-    call = word if known_type(word) else f"{word}(x)"
-    return f"names have no prefix, and tensors no methods: write {call}"
 
 
 def unexpected_token(
@@ -111,9 +102,9 @@ def unexpected_token(
     else:
         span = token.span
         found = f"unexpected '{token.text if len(token.text) <= 40 else token.text[:37] + '...'}'"
-    if (meant := _capitals(token, read)) is None and inside:
+    if inside:
         meant = _other_language(source.text, token, read, in_expression)
-    elif meant is None:
+    else:
         meant = _not_a_type(source.text, token, read)
     if meant is not None:
         word, (message, section) = meant
@@ -125,15 +116,6 @@ def unexpected_token(
 
 _Meant: TypeAlias = tuple[Token, tuple[str, Section]] | None
 """A word of another language that an error comes from, and what is written here instead."""
-
-
-def _capitals(token: Token, read: Sequence[Token]) -> _Meant:
-    """A keyword that is not in small letters, where an error is."""
-    for word in (token, *read[-1:]):
-        if word.kind == "NAME" and word.text.lower() in ("def", "where", "in", "exists"):
-            small = word.text.lower()
-            return word, (f"keywords are written in small letters: {small}", Section.DEFS)
-    return None
 
 
 def _other_language(text: str, token: Token, read: Sequence[Token], in_expression: bool) -> _Meant:
@@ -284,7 +266,7 @@ def _hint(
     if kind == "def" and _DEF.match(text, start):
         return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
     found = _where(text, token, accepted) or _assigning(text, token, accepted, read)
-    if (found := found or _unclosed(token, accepted, read)) is not None:
+    if found is not None:
         return found
     if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
@@ -294,7 +276,7 @@ def _hint(
         return found
     if kind == "," and (name := _third_value(read)):
         return f"{name} takes two values; write {name}({name}(x, y), z)", Section.OPERATORS
-    if kind == "=" and "EQUALITY" in accepted:
+    if kind == "=" and "EQUALITY" in accepted and {"=", "REDUCE"} & {t.kind for t in read}:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
     if token.text == "/" and after in ("/", "*"):
@@ -322,6 +304,9 @@ def _hint(
 
 def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[str, Section] | None:
     """Advice where something has to stand before the token, or does not belong there."""
+    closing = ("}", "where", "=", "REDUCE", END)
+    if accepted >= {")", *_OPERATOR} and token.kind in closing:
+        return "a ')' is missing before it", Section.GRAMMAR
     if "->" in accepted:
         return "expected '->' before the outputs: def f(inputs) -> (O) { ... }", Section.DEFS
     if "REDUCE" in accepted:
@@ -337,17 +322,6 @@ def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[s
         return "no '(' is open here", Section.GRAMMAR
     if accepted >= _OPERATOR and token.kind == END:
         return "a '}' is missing", Section.GRAMMAR
-    return None
-
-
-def _unclosed(
-    token: Token, accepted: Set[str], read: Sequence[Token]
-) -> tuple[str, Section] | None:
-    """Advice for a token before which a parenthesis has to be closed."""
-    assigns = ("=", "REDUCE")
-    target = token.kind in assigns and not any(t.kind in assigns for t in read)
-    if accepted >= {")", *_OPERATOR} and (target or token.kind in ("}", "where", END)):
-        return "a ')' is missing before it", Section.GRAMMAR
     return None
 
 

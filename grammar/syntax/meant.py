@@ -89,6 +89,10 @@ STATEMENTS = MappingProxyType(
         "as": ("a cast is written as a call: int8(x)", Section.ARITHMETIC),
         "range": ("a range is written 0:N, with an exclusive end", Section.WHERE),
         **dict.fromkeys(("let", "var", "const", "auto"), (_LET, Section.WHERE)),
+        **{
+            word: (f"keywords are written in small letters: {word}", Section.DEFS)
+            for word in ("where", "in", "exists")
+        },
         "return": (
             "there is no return; a def returns the outputs of its header: -> (O)",
             Section.DEFS,

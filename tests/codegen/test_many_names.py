@@ -3,8 +3,6 @@ operations, and a pass that does so never ends."""
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
@@ -51,7 +49,9 @@ def test_a_name_that_two_nests_of_a_loop_give_other_values(long: bool) -> None:
         *(ir.Const(k, INDEX) for k in (2, 0)),
     )
     even = ir.Binary("==", ir.Binary("%", row, two, INDEX), zero, BOOL)
-    many: ir.Value = reduce(lambda v, _: ir.Binary("/", v, two, INDEX), range(40), row)
+    many: ir.Value = row
+    for _ in range(40):
+        many = ir.Binary("/", many, two, INDEX)
     one, none = (ir.Const(k, FLOAT32) for k in (1.0, 0.0))
     added = ir.Accumulate("a", "+", ir.Select(ir.Variable("n", BOOL), one, none, FLOAT32))
     second = ir.Binary("==", many, zero, BOOL) if long else even
