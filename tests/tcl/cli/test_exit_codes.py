@@ -301,7 +301,7 @@ def test_the_command_line_itself(path: tuple[str, ...]) -> None:
             sentence = (
                 "from 1 to 1024, not 'many'; leave it"
                 if threads
-                else "'many' is not a (valid|number)"
+                else "'many' is not a (whole )?number"
             )
             _check(_run(*path, *right, name, "many"), USAGE, sentence)
 
