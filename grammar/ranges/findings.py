@@ -69,24 +69,25 @@ def findings(
     return sorted(found, key=lambda d: d.span)
 
 
-def refuse_without_range(checked: c.CheckedDef) -> None:
-    """Raise ``NoRangeError`` if an index has no range, and no sizes that are tried change that: at
-    none of these, another error comes at its place or behind it."""
-    found: NoRangeError | None = None
-    reached: list[Span] = []
-    for sizes in _trials(checked.sizes, _largest_number(checked)):
+def refuse_impossible(checked: c.CheckedDef) -> None:
+    """Raise the error that comes at all sizes that are tried, unless they fail before its place: of
+    an index without a range, or one of the same words, which then is not about these sizes."""
+    errors: list[SourceError] = []
+    few = (dict.fromkeys(checked.sizes, n) for n in range(1, 6))
+    for sizes in (*_trials(checked.sizes, _largest_number(checked)), *few):
         try:
             size_finding(checked, sizes)
-        except NoRangeError as error:
-            found = found or error
         except SourceError as error:
-            reached.append(error.span)
+            errors.append(error)
         except TclError:
             continue
         else:
             return
-    if found is not None and all(span < found.span for span in reached):
-        raise found
+    last = max((error.span for error in errors), default=None)
+    found = [error for error in errors if error.span == last]
+    alike = len(found) >= _FITTING and len({str(error) for error in found}) == 1
+    if alike or (found and all(isinstance(error, NoRangeError) for error in found)):
+        raise found[0]
 
 
 _TRIALS = 24

@@ -23,7 +23,7 @@ from tcl.cli.common import (
 )
 from tcl.common.errors import TclError
 from tcl.grammar.check.one_def import check_for
-from tcl.grammar.ranges.findings import findings, output_dims, refuse_without_range, size_finding
+from tcl.grammar.ranges.findings import findings, output_dims, refuse_impossible, size_finding
 from tcl.grammar.ranges.ranges_text import output_lines
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic, SourceError, TclSemanticError
@@ -144,12 +144,14 @@ def _sound(
 
 def _sized(definition: CheckedDef, sizes: str | None) -> SizedDef | None:
     """A def with these sizes, if some are given. Raises where it cannot have them; nor those of its
-    comments, which are meant to be possible; nor any."""
+    comments, which are meant to be possible; nor any, without these."""
     if sizes is not None:
         return size_finding(definition, parse_sizes(sizes, definition))
-    for values in named_sizes(definition):
+    named = named_sizes(definition)
+    for values in named:
         size_finding(definition, values)
-    refuse_without_range(definition)
+    if not named:
+        refuse_impossible(definition)
     return None
 
 

@@ -392,6 +392,29 @@ def test_check_warns_and_strict_refuses(tmp_path: Path) -> None:
     assert "warning" not in done.output
 
 
+@pytest.mark.parametrize(
+    ("head", "before"),
+    [
+        ("", "= P(i, 0)"),
+        ("float(M) X, ", "= X(i) + P(i, 0)"),
+        ("float(K) W, ", "+=! P(i + k, 0) * W(k)"),
+    ],
+)
+def test_check_refuses_a_def_that_no_sizes_fit(tmp_path: Path, head: str, before: str) -> None:
+    """The words of its error are the same at all sizes that get to its place."""
+    file = tmp_path / "f.tc"
+    file.write_text(
+        f"def f({head}float(N, 3) P, float(N, 2) V) -> (A, O) {{\n"
+        f"A(i) {before}\nO(n, c) = P(n, c) + V(n, c) }}"
+    )
+    done = _tcl("check", file)
+    assert done.exit_code == 1
+    assert ":3:21: error: the index 'c' runs over dimension 1 of 'P' (ind" in done.output
+    body = "O(i) = X(i) + Y(i) where i in 0:(N < 4 ? N : 9)"
+    file.write_text(f"def f(float(5) X, float(N) Y) -> (O) {{ {body} }}")
+    assert _tcl("check", file).exit_code == 0
+
+
 def test_check_shows_shapes_and_first_indices(tmp_path: Path) -> None:
     file = tmp_path / "two.tc"
     file.write_text(
