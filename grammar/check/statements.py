@@ -319,6 +319,17 @@ def _target_type(
         bad = not literals.fits(rhs, type_)
     if bad:
         shown = literals.settle(rhs).type if value.weak else value
+        first = _first_literal(statement.target, scope)
+        if declared is None and first is not None and first is not statement.rhs:
+            text = expr_text(first)
+            better = f"{text}.0" if (type_, shown) == (t.INT32, t.FLOAT32) else f"{shown}({text})"
+            scope.refuse(
+                first.span,
+                f"this makes '{statement.target}' {type_}, narrower than the {shown} assigned to "
+                f"it in line {statement.span.line}; write {better}, or declare its type and sizes",
+                Section.TYPES,
+            )
+            return None
         scope.refuse(
             statement.rhs.span,
             f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
@@ -327,6 +338,14 @@ def _target_type(
         )
         return None
     return type_
+
+
+def _first_literal(target: str, scope: DefScope) -> ast.Expr | None:
+    """The number that an output is assigned first, if it is one."""
+    first = next(s for s in scope.statements if target in walk.targets(s))
+    value = first.rhs if isinstance(first, ast.Assign) else None
+    number = value.operand if isinstance(value, ast.Unary) else value
+    return value if isinstance(number, ast.Number) else None
 
 
 def _narrowed(statement: ast.Assign, rhs: c.Expr, to: ScalarType) -> str:

@@ -605,6 +605,13 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("bool(N) O | O(i) = «1»", "narrower than the int32"),
     ("O(i) = idx(i) O(i) = «b(i)»", "of type int32, narrower than the float32"),
     ("int32(N) O | O(i) = «1.5»", "narrower than the float32"),
+    (
+        "O(m) = «0» where m in 0:M O(m) += A(m, n)",
+        "this makes 'O' int32, narrower than the float32 assigned to it in line 2; write 0.0, or",
+    ),
+    ("O(m) = «-1» where m in 0:M O(m) = double(b(m))", "write float64(-1), or declare its type"),
+    ("O(m) = «0.0» where m in 0:M O(m) += double(b(m))", "write float64(0.0), or declare its"),
+    ("O(i) = idx(i) O(i) = 0 O(i) = «1.5»", "of type int32, narrower than the float32"),
     ("O(i) = «exp()» + b(i)", "takes 1 argument, found 0"),
     ("O(i) = «pow(b(i))»", "takes 2 arguments, found 1"),
     ("O(i) = «exp(b(i), 2)»", "takes 1 argument, found 2"),
