@@ -242,10 +242,11 @@ class _DefChecker:
             return
         done, tensor = checked
         self.statements.append(done)
-        self.scope.warnings += late_widenings(done, self.module.source)
+        source, meant = self.module.source, self.scope.meant
+        self.scope.warnings += late_widenings(done, source, meant)
         if self.scope.written.get(statement.target) is None:
             if statement.target not in self.declared:
-                self.scope.warnings += narrow_sums(done, self.module.source)
+                self.scope.warnings += narrow_sums(done, source, meant)
             self.scope.written[statement.target] = tensor
         self._sizes_known(statement.target)
 

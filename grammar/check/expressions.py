@@ -266,6 +266,7 @@ class ExprChecker:
     def _cast(self, expr: ast.Cast) -> c.Expr | None:
         operand, type_ = self.typed(expr.operand), t.scalar_type(expr.type)
         if operand is None or operand.type == type_:
+            self.scope.meant |= set[Span]() if operand is None else {operand.span}
             return operand
         return c.Cast(literals.settle(operand), type_, expr.span)
 

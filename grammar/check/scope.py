@@ -56,6 +56,8 @@ class DefScope:
     """Those whose value is known: from an input, or from an output already written."""
     problems: list[Diagnostic] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
+    meant: set[Span] = field(default_factory=set)
+    """The operands of casts to the type that they have."""
     bound: dict[str, list[Statement]] = field(init=False, default_factory=dict)
     """The statements whose where clause binds a name to a value."""
 

@@ -4,7 +4,7 @@
 for int8 the products wrap, and what is summed in int32 is wrong. A cast that is written says that
 this is meant; one that the language puts in does not. Likewise ``X(i) * (1 / N)``: the quotient is
 an integer, which is 0. And ``Key(n) % B``, of a uint32: indices and sizes are int32, as which what
-is large is negative.
+is large is negative. And ``(X(i) + Y(i)) / 2``: the quotient has room in the type, the sum has not.
 
 Floats are left alone. The 16-bit ones are computed in float32 anyway, and what is too large for
 float32 becomes inf, which nobody takes for a result.
@@ -21,7 +21,7 @@ from tcl.grammar.ranges.intervals import Bounds, either, operation, within
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
-from tcl.grammar.syntax.types import Kind, ScalarType
+from tcl.grammar.syntax.types import INT32, Kind, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import (
     children,
@@ -43,28 +43,34 @@ _MOST_SHOWN = 200
 _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "remainder"}
 
 
-def late_widenings(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
-    """A warning for each expression that can wrap before the language widens it."""
+def late_widenings(
+    statement: c.Statement, source: Source, meant: Collection[Span]
+) -> Iterator[Diagnostic]:
+    """A warning for each expression that can wrap before the language widens it, or before it is
+    divided. ``meant``: what a cast that is written gives the type that it has."""
     lets = {let.name: let.value for let in statement.lets}
-    work = _Widening(lets, index_lets(lets), source)
+    work = _Widening(lets, index_lets(lets), source, meant)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
 
-def narrow_sums(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
+def narrow_sums(
+    statement: c.Statement, source: Source, meant: Collection[Span]
+) -> Iterator[Diagnostic]:
     """A warning, if a sum that has the type of its terms can leave the 8 or 16 bits of these."""
-    type_ = statement.rhs.type
+    rhs, type_ = statement.rhs, statement.rhs.type
     if statement.op != "+" or not statement.reduction or not type_.is_integral or type_.bits > 16:
         return
     lets = {let.name: let.value for let in statement.lets}
-    low, high = _Widening(lets, (), source)._bounds(statement.rhs)
+    work = _Widening(lets, (), source, meant)
+    low, high = work._bounds(rhs)
     times = _points(statement)
-    if times is not None and within((times * low, times * high), type_):
+    if rhs.span in meant or (times is not None and within((times * low, times * high), type_)):
         return
+    remedies = work._remedies(rhs, work._wrapping(rhs, INT32), INT32, type_)
     yield Diagnostic(
         f"the sum '{statement.target}' has the type of its terms, {type_}, and wraps beyond "
-        f"{type_.limits[0]} to {type_.limits[1]}; declare it as int32 in the output list, or as "
-        f"{type_} if it is meant to wrap",
+        f"{type_.limits[0]} to {type_.limits[1]}; {remedies}",
         statement.span,
         section=Section.REDUCTIONS,
     )
@@ -88,6 +94,7 @@ class _Widening:
     lets: Mapping[str, c.Expr]
     index_lets: Collection[str]
     source: Source
+    meant: Collection[Span]
     reported: set[Span] = field(default_factory=set)
     known: dict[int, Bounds] = field(default_factory=dict)
     """Bounds of the expressions looked at so far, by identity."""
@@ -101,6 +108,7 @@ class _Widening:
             yield from self._widened(expr.operand, expr.type, of)
         if isinstance(expr, c.Binary):
             yield from self._made_signed(expr)
+            yield from self._divided(expr)
         for child in children(expr):
             yield from self.below(child, "")
 
@@ -144,19 +152,49 @@ class _Widening:
 
     def _widened(self, expr: c.Expr, to: ScalarType, of: str) -> Iterator[Diagnostic]:
         """What is wrong with making this value one of a wider type."""
+        for root in self._roots(expr):
+            if to.is_float:
+                yield from self._cut_quotients(root)
+            found = self._wrapping(root, to)
+            if found and root.span not in self.reported:
+                self.reported.update((root.span, *(n.span for n in found)))
+                where = f"the {to}{of}" if of and root is expr else to
+                remedies = self._remedies(root, found, to, to)
+                yield _wraps_before(found[0], f"and then widened to {where}; {remedies}")
+
+    def _roots(self, expr: c.Expr) -> Iterator[c.Expr]:
+        """A value, and those of the names that it uses, each computed in a type of its own."""
         roots, seen = [expr], set[str]()
         while roots:
             root = roots.pop()
-            if to.is_float:
-                yield from self._cut_quotients(root)
-            found = [n for n in self._region(root) if self._wraps(n, to)]
-            if found and root.span not in self.reported:
-                self.reported.add(root.span)
-                yield self._warning(root, found, to, of if root is expr else "")
+            yield root
             for node in self._region(root):
                 if isinstance(node, c.LetRef) and node.name not in seen:
                     seen.add(node.name)
                     roots.append(self.lets[node.name])
+
+    def _divided(self, expr: c.Binary) -> Iterator[Diagnostic]:
+        """What is wrong with a dividend of 8 bits that wraps, if the quotient would fit. One of 16
+        bits is often given these as room for values of 8 or 12."""
+        type_ = expr.type
+        if expr.op != "/" or not type_.is_integral or type_.bits > 8:
+            return
+        if not within(operation("/", self._unwrapped(expr.left), self._bounds(expr.right)), type_):
+            return
+        for root in self._roots(expr.left):
+            found = [n for n in self._wrapping(root, INT32) if n.span not in self.reported]
+            self.reported.update(n.span for n in found)
+            if found:
+                remedies = self._remedies(root, found, INT32, type_)
+                yield _wraps_before(found[0], f"before it is divided; {remedies}")
+
+    def _unwrapped(self, expr: c.Expr) -> Bounds:
+        """Bounds of what would be, if no sum, difference or product in a value wrapped."""
+        match expr:
+            case c.Binary(op="+" | "-" | "*" as op) if expr.span not in self.meant:
+                return operation(op, self._unwrapped(expr.left), self._unwrapped(expr.right))
+            case _:
+                return self._before_wrapping(expr)
 
     def _cut_quotients(self, expr: c.Expr) -> Iterator[Diagnostic]:
         """What is wrong with the quotients of integers in a value of which a float is made."""
@@ -183,6 +221,8 @@ class _Widening:
         stack = [expr]
         while stack:
             node = stack.pop()
+            if node.span in self.meant:
+                continue
             yield node
             match node:
                 case c.Unary(operand=operand):
@@ -193,6 +233,10 @@ class _Widening:
                     stack += (otherwise, then)
                 case _:
                     pass
+
+    def _wrapping(self, expr: c.Expr, to: ScalarType) -> list[_Operation]:
+        """What can wrap in a value, and would do no harm in type ``to``."""
+        return [node for node in self._region(expr) if self._wraps(node, to)]
 
     def _wraps(self, expr: c.Expr, to: ScalarType) -> TypeGuard[_Operation]:
         """Whether an operation can leave its type, and would do no harm in type ``to``."""
@@ -207,9 +251,10 @@ class _Widening:
             wider = to.is_integral and to.bits > type_.bits
         return wider and not within(self._before_wrapping(expr), type_)
 
-    def _warning(
-        self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, of: str
-    ) -> Diagnostic:
+    def _remedies(
+        self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, meant: ScalarType
+    ) -> str:
+        """What to write for a value, so that it is computed in type ``to``, or meant to wrap."""
         text = better = self.source.text[root.span.start : root.span.end]
         operands = sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True)
         for span in operands:
@@ -220,15 +265,7 @@ class _Widening:
             operand = self.source.text[operands[-1].start : operands[-1].end]
             text, better = "...", f"{to}({operand}) for {operand}"
             better += ", and likewise for the others" if len(operands) > 1 else ""
-        worst = wrapping[0]
-        noun = _NOUNS[worst.op] if isinstance(worst, c.Binary) else "negation"
-        return Diagnostic(
-            f"this {noun} is computed in {worst.type}, where it can wrap, and then widened to "
-            f"{f'the {to}{of}' if of else to}; write {better}, or {to}({text}) if it is "
-            "meant to wrap",
-            worst.span,
-            section=Section.ARITHMETIC,
-        )
+        return f"write {better}, or {meant}({text}) if it is meant to wrap"
 
     # --- values that occur ---
 
@@ -267,6 +304,13 @@ class _Widening:
                 return operation(op, self._bounds(left), self._bounds(right))
             case _:
                 return expr.type.limits
+
+
+def _wraps_before(expr: _Operation, what: str) -> Diagnostic:
+    """A warning of an operation that can wrap before something is done with its value."""
+    noun = _NOUNS[expr.op] if isinstance(expr, c.Binary) else "negation"
+    message = f"this {noun} is computed in {expr.type}, where it can wrap, {what}"
+    return Diagnostic(message, expr.span, section=Section.ARITHMETIC)
 
 
 def _of_indices(expr: c.Expr) -> bool:

@@ -68,6 +68,29 @@ def test_quotient_of_integers_used_as_a_float(case: str, better: str) -> None:
         assert check(marked.text.replace(cut, remedy, 1))["f"].warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("case", "remedies"),
+    [
+        ("O | O(i) = («u(i) + u(0)») / 2", ["int32(u(i)) + u(0)", "uint8(u(i) + u(0))"]),
+        (
+            "int8(N) O | O(i) = int8((«a(i) - a(0)») / 2)",
+            ["int32(a(i)) - a(0)", "int8(a(i) - a(0))"],
+        ),
+        ("O | O(i) = «u(i) * u(0)» / 255", ["int32(u(i)) * u(0)", "uint8(u(i) * u(0))"]),
+        ("O | O(i) = y / 2 where y = «u(i) + 1»", ["int32(u(i)) + 1", "uint8(u(i) + 1)"]),
+        ("O | O(m) +=! «A(m, k)»", ["int32(A(m, k))", "int8(A(m, k))"]),
+        ("O | O(m) +=! «A(m, k) * a(k)»", ["int32(A(m, k)) * a(k)", "int8(A(m, k) * a(k))"]),
+    ],
+)
+def test_narrow_values_that_are_divided_or_summed(case: str, remedies: list[str]) -> None:
+    """Each remedy, typed, ends the warning: also the cast to the type that it has."""
+    marked = unmark(_text(case))
+    (warning,) = check(marked.text)["f"].warnings
+    assert f"; write {remedies[0]}, or {remedies[1]} if it is meant to wrap" in warning.message
+    for remedy in remedies:
+        assert check(marked.text.replace(marked.places[0][2], remedy))["f"].warnings == ()
+
+
 @pytest.mark.parametrize(("case", "better"), _LATE)
 def test_late_widening(case: str, better: str) -> None:
     marked = unmark(_text(case))
@@ -156,6 +179,11 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "int32(N) O | O(i) = c(i) + i / N",
         "float(N) O | O(i) = x(i / N) where i in 0:N",
         "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
+        "O | O(i) = (u(i) * 31 + u(0)) / 16",  # the quotient would wrap, too
+        "O | O(i) = (u(i) - u(0)) / 2",
+        "O | O(i) = (int16(u(i)) * 9 + int16(u(0)) * 200) / 209",  # 16 bits may be room enough
+        "O | O(i) = (u(i) / 2 + u(0) / 2) / 2 + (c(i) + c(0)) / 2",
+        "int32(N) O | O(i) = uint8(u(i) + u(0))",
     ],
 )
 def test_no_false_alarm(case: str) -> None:
