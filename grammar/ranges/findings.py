@@ -85,7 +85,7 @@ def refuse_impossible(checked: c.CheckedDef) -> None:
             return
     last = max((error.span for error in errors), default=None)
     found = [error for error in errors if error.span == last]
-    alike = len(found) >= _FITTING and len({str(error) for error in found}) == 1
+    alike = len(found) >= _FITTING and len({error.message for error in found}) == 1
     if alike or (found and all(isinstance(error, NoRangeError) for error in found)):
         raise found[0]
 

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
+from tcl.grammar.ranges.cut import range_warnings
 from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
@@ -47,11 +48,18 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
         sizes.set_shape(tensor.name, shape, (0,) * tensor.rank)
     statements: list[SizedStatement] = []
     boundaries = list(checked.boundaries)
-    for statement in (*checked.statements, None):
-        while boundaries and boundaries[0].position == len(statements):
-            sizes.cross(boundaries.pop(0))
-        if statement is not None:
-            statements.append(_Inference(statement, sizes).infer_ranges())
+    try:
+        for statement in (*checked.statements, None):
+            while boundaries and boundaries[0].position == len(statements):
+                sizes.cross(boundaries.pop(0))
+            if statement is not None:
+                statements.append(_Inference(statement, sizes).infer_ranges())
+    except RangeInferenceError as error:  # the ranges before it may be why
+        done = SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
+        why = tuple((d.span, d.message) for d in range_warnings(done))
+        first, *others = error.diagnostics
+        first = replace(first, notes=(*first.notes, *why))
+        raise type(error)(error.source, [first, *others]) from None
     return SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
 
 

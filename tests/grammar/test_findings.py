@@ -220,6 +220,16 @@ def test_shifted_outputs(
     assert set(moved_def.origins["Y"]) == {0}
 
 
+def test_an_error_shows_the_warnings_of_the_statements_before_it() -> None:
+    text = _text("T, U, Y | T(i) = X(i + 1)  U(i) = X(i)  Y(i) = T(i) + U(i)")
+    with pytest.raises(RangeInferenceError) as caught:
+        size_finding(check(text)["f"], _SIZES)
+    assert "note: element 0 of 'T' is T(-1), because X(i + 1) lets 'i' start at" in str(
+        caught.value
+    )
+    assert "'i' runs over dimension 0 of 'T' (indices -1 to 5)" in caught.value.message
+
+
 def test_outputs_that_are_written_again_are_told_once() -> None:
     assert len(_found(_text("Y | Y(i) = X(i + 1) Y(i) = Y(i) * 2"))) == 1
     assert _found(_text("Y | Y(i) = X(i) Y(i) = 0 where i in 1:3")) == []
