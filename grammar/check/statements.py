@@ -144,7 +144,8 @@ def _check_target(statement: ast.Assign, scope: DefScope, declared: ast.TensorTy
         )
         if declared is not None and not rank:  # a type alone is that of a scalar
             typed = f"{declared.scalar}(...) {name}"
-            message += f"; write its sizes too, as in {typed}, or leave the type out"
+            message += f"; write its sizes too, as in {typed}, new names for those of no input, "
+            message += "or leave the type out"
         scope.refuse(span, message, Section.STATEMENTS)
 
 

@@ -76,26 +76,36 @@ class _Sizes:
     stops: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Tensor whose shape was inferred → for each dimension the index after the last, in words."""
 
-    def set_shape(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
-        """Give a tensor its shape, and with it the size symbols of its dimensions."""
+    def set_shape(
+        self,
+        tensor: str,
+        shape: tuple[int, ...],
+        origin: tuple[int, ...],
+        axes: Sequence[str | None] = (),
+    ) -> None:
+        """Give a tensor its shape, and with it the size symbols of its dimensions. ``axes``: the
+        indices at which a statement writes it."""
         self.shapes[tensor], self.origins[tensor] = shape, origin
         for binding in self.checked.bindings:
             if binding.tensor != tensor:
                 continue
-            extent = shape[binding.axis]
-            if isinstance(binding.size, int):
-                if extent != binding.size:
-                    self._contradiction(binding, f"is declared {binding.size} but is {extent}")
+            extent, size = shape[binding.axis], binding.size
+            known = size if isinstance(size, int) else self.values.setdefault(size, extent)
+            first = self.where.setdefault(str(size), binding)
+            if known == extent:
                 continue
-            known = self.values.setdefault(binding.size, extent)
-            first = self.where.setdefault(binding.size, binding)
-            if known != extent:
-                self._contradiction(
-                    binding,
-                    f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} from "
-                    f"dimension {first.axis} of '{first.tensor}'; {self.checked.name} needs "
-                    "them to be equal",
+            how = f"is declared {size} but is {extent}"
+            if isinstance(size, str):
+                how = (
+                    f"is {extent}, but {size.rsplit('.', 1)[-1]} is {known} from dimension "
+                    f"{first.axis} of '{first.tensor}'; {self.checked.name} needs them to be equal"
                 )
+            if axes and "#" not in str(size):
+                how += f"; declare it with a new name in place of {size}"
+                index, start = axes[binding.axis], origin[binding.axis]
+                if index is not None and known < extent:
+                    how += f", or write where {index} in {start}:{start + known if start else size}"
+            self._contradiction(binding, how)
 
     def box(self, tensor: str, axis: int) -> tuple[int, int]:
         """First index of a tensor's dimension, and stop."""
@@ -423,7 +433,8 @@ class _Inference:
                     f"'{statement.target}' would have shape {shape}, which is too large for any "
                     "memory; choose smaller sizes",
                 )
-            sizes.set_shape(statement.target, shape, tuple(first for first, _ in box))
+            firsts = tuple(first for first, _ in box)
+            sizes.set_shape(statement.target, shape, firsts, statement.axes)
             return
         for axis, (index, (first, stop)) in enumerate(zip(statement.axes, box, strict=True)):
             origin, end = sizes.box(statement.target, axis)

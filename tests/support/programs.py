@@ -573,7 +573,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("float(N) O | «O»(i, j) = A(i, j)", "declared with 1 dimension but is assigned with 2"),
     (
         "float O | «O»(i, j) = A(i, j)",
-        "write its sizes too, as in float32(...) O, or leave the type",
+        "write its sizes too, as in float32(...) O, new names for those of no input, or leave the",
     ),
     ("O(i) = «A.2» + b(i)", "'A' has 2 dimensions"),
     ("O(i) = «s.0» + b(i)", "'s' has 0 dimensions"),
