@@ -43,7 +43,7 @@ def _arguments(definition: CheckedDef) -> Markup:
     """The def's inputs and outputs, as a table."""
     rows, inferred = [], output_dims(definition)
     for tensor in definition.inputs + definition.outputs:
-        shape = ", ".join(map(str, inferred.get(tensor.name, tensor.dims) or "…" * tensor.rank))
+        shape = ", ".join(map(str, inferred.get(tensor.name, tensor.dims) or ()))
         kind = "input" if tensor.is_input else "output"
         type_ = f"{tensor.type}({shape})" if shape else str(tensor.type)
         rows.append(table_row(tensor.name, kind, type_))

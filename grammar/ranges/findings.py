@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.cut import range_warnings
@@ -112,31 +113,49 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
 
 
 def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
-    """The dimensions of each output in the sizes of the inputs, such as ``N - 2``, but for outputs
-    of which no formula holds for all sizes that are tried."""
-    shapes = _shapes_of_symbols(checked) or _shapes_by_differences(checked)
-    if shapes is None:
-        return {}
-    values = calculator({name: tuple(map(formula, shape)) for name, shape in shapes.items()})
-    for sizes in _trials(checked.sizes, _largest_number(checked)):
-        with contextlib.suppress(TclError):
-            found, expected = size_finding(checked, sizes).shapes, values(sizes)
-            shapes = {name: s for name, s in shapes.items() if found[name] == expected[name]}
+    """The dimensions of each output in the sizes of the inputs, such as ``N - 2``, and ``...`` for
+    those of which no formula holds for all sizes that are tried."""
+    number = _largest_number(checked)
+    known: dict[str, dict[int, int | str]] = {t.name: {} for t in checked.outputs}
+    large = partial(_shapes_of_symbols, scale=1 + number)
+    for make in (_shapes_of_symbols, large, _shapes_by_differences):
+        if all(len(known[t.name]) == t.rank for t in checked.outputs):
+            break
+        shapes = make(checked) or {}
+        values = calculator({name: tuple(map(formula, shape)) for name, shape in shapes.items()})
+        holds = {(name, k): d for name, shape in shapes.items() for k, d in enumerate(shape)}
+        orders = ({s: (1 + number) * (77 << k) for k, s in enumerate(o)} for o in _orders(checked))
+        for sizes in (*_trials(checked.sizes, number), *orders) if shapes else ():
+            with contextlib.suppress(TclError):
+                found, expected = size_finding(checked, sizes).shapes, values(sizes)
+                holds = {
+                    p: d for p, d in holds.items() if found[p[0]][p[1]] == expected[p[0]][p[1]]
+                }
+        for (name, k), d in holds.items():
+            known[name].setdefault(k, str(d) if isinstance(d, Size) else d)
     return {
-        name: tuple(str(d) if isinstance(d, Size) else d for d in shape)
-        for name, shape in shapes.items()
+        t.name: tuple(known[t.name].get(k, t.dims[k] if t.dims else "...") for k in range(t.rank))
+        for t in checked.outputs
     }
 
 
-def _shapes_of_symbols(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] | None:
+def _shapes_of_symbols(checked: c.CheckedDef, scale: int = 1) -> dict[str, tuple[int, ...]] | None:
     """Of the outputs, for sizes of which it is known which is larger; None if that does not say."""
-    for trial in range(_TRIALS):
-        order = random.Random(trial).sample(checked.sizes, len(checked.sizes))
-        symbols = {s: SizeClass(1, 64 << k, 96 << k).symbol(s) for k, s in enumerate(order)}
+    for order in _orders(checked):
+        symbols = {
+            s: SizeClass(1, scale * (64 << k), scale * (96 << k)).symbol(s)
+            for k, s in enumerate(order)
+        }
         with contextlib.suppress(TclError, Undecided):
             found = size_finding(checked, symbols).shapes
             return {t.name: found[t.name] for t in checked.outputs}
     return None
+
+
+def _orders(checked: c.CheckedDef) -> Iterator[list[str]]:
+    """The sizes from the smallest to the largest, as they may be."""
+    for trial in range(_TRIALS):
+        yield random.Random(trial).sample(checked.sizes, len(checked.sizes))
 
 
 def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] | None:

@@ -179,7 +179,7 @@ def _header(definition: CheckedDef, inferred: _Dims) -> str:
 def _tensor(tensor: Tensor, inferred: _Dims) -> str:
     """As a header declares it, but with ``...`` for each dimension that depends on more than sums
     of sizes."""
-    dims = inferred.get(tensor.name, tensor.dims) or ["..."] * tensor.rank
+    dims = inferred.get(tensor.name, tensor.dims) or ()
     shape = f"({', '.join(map(str, dims))})" if tensor.rank else ""
     return f"{tensor.type}{shape} {tensor.name}"
 
