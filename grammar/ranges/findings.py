@@ -36,7 +36,7 @@ def size_finding(checked: c.CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
 
 def text_findings(checked: c.CheckedDef, *, strict: bool = False) -> list[Diagnostic]:
     """What the text alone shows. ``strict``: also what is checked when the sizes are known."""
-    return [*checked.warnings, *(_two_symbols(checked) if strict else ())]
+    return [*checked.warnings, *_unused(checked), *(_two_symbols(checked) if strict else ())]
 
 
 def size_findings(sized: SizedDef) -> list[Diagnostic]:
@@ -214,6 +214,24 @@ _FITTING = 4
 """Choices of sizes that a def has to accept for a formula that only these show."""
 _MOST = 100_000
 """What is no number of elements any more."""
+
+
+def _unused(checked: c.CheckedDef) -> Iterator[Diagnostic]:
+    """Scalar inputs and names of a where that nothing uses; a tensor may be there for its sizes."""
+    read: set[str] = set()
+    for statement in checked.statements:
+        bounds = (e for clause in statement.ranges for e in (clause.start, clause.stop))
+        nodes = [n for e in (*evaluated(statement), *statement.exists, *bounds) for n in walk(e)]
+        read |= {n.tensor for n in nodes if isinstance(n, c.Read)}
+        names = {n.name for n in nodes if isinstance(n, c.LetRef)}
+        for let in statement.lets:
+            if let.name not in names:
+                message = f"nothing uses '{let.name}'; remove it, or bound indices with exists"
+                yield Diagnostic(message, let.value.span, section=Section.WHERE)
+    for tensor in checked.inputs:
+        if not tensor.rank and tensor.name not in read:
+            message = f"nothing reads the input '{tensor.name}'; use it or remove it"
+            yield Diagnostic(message, tensor.span, section=Section.DEFS)
 
 
 def _two_symbols(checked: c.CheckedDef) -> Iterator[Diagnostic]:

@@ -284,6 +284,24 @@ def test_sizes_of_the_comments_come_first() -> None:
         tcl.define("# sizes a: N=7, K=3\n# sizes b: N=7, K=4\n" + refused, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("float s) -> (O) { O(i) = X(i) }", ["nothing reads the input 's'; use it or remove it"]),
+        (
+            "float s) -> (O) { O(i) = X(i) where t = s * X(i), u = t }",
+            ["nothing uses 'u'; remove it"],
+        ),
+        ("float(K) Scale) -> (O) { O(i) = X(i) where i in 0:K }", []),
+        ("float s) -> (O) { O(i) +=! t where e = 2, k in 0:e, t = X(i) * s }", []),
+        ("int32 s) -> (float(9) O) { O(at) +=! 1.0 where at = s * int32(X(i)) }", []),
+    ],
+)
+def test_what_nothing_uses(text: str, messages: list[str]) -> None:
+    found = findings(check(f"def f(float(N) X, {text}")["f"])
+    assert all(m in d.message for m, d in zip(messages, found, strict=True))
+
+
 def test_two_symbols_of_one_index() -> None:
     for body in ("Y(i) = X(i) + «W(i)»", "T, Y | T(i) = X(i) Y(i) = T(i) + «W(i)»"):
         marked = unmark(_text(body))
