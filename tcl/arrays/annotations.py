@@ -40,11 +40,7 @@ class Annotations:
 
 def read_annotations(checked: CheckedDef) -> Annotations:
     """The annotations of a def, read from its source text."""
-    text = checked.source.text
-    start = re.search(rf"^[ \t]*def\s+{re.escape(checked.name)}\b", text, re.MULTILINE)
-    if start is None:
-        return Annotations()
-    above = text[: start.start()].removesuffix("\n").split("\n")
+    above = _lines_above(checked)
     sizes: dict[str, Mapping[str, int]] = {}
     values: dict[str, tuple[str, str]] = {}
     faults: list[str] = []
@@ -122,6 +118,28 @@ def _number(text: str) -> float | None:
         return float(text) if math.isfinite(float(text)) else None
     except ValueError:
         return None
+
+
+def _lines_above(checked: CheckedDef) -> list[str]:
+    """The lines of the text above a def."""
+    text = checked.source.text
+    start = re.search(rf"^[ \t]*def\s+{re.escape(checked.name)}\b", text, re.MULTILINE)
+    return [] if start is None else text[: start.start()].removesuffix("\n").split("\n")
+
+
+def comments_apart(checked: CheckedDef) -> Iterator[str]:
+    """What is wrong with lines like annotations that a blank line parts from the def, so that they
+    say nothing; a sentence each. Prose names neither sizes nor inputs."""
+    above = _lines_above(checked)
+    names, directly = {*checked.sizes, *(t.name for t in checked.inputs)}, True
+    while above and (not (line := above[-1].strip()) or line.startswith("#")):
+        directly = directly and bool(line)
+        if not directly and _MEANT.match(line) and names & set(re.findall(r"\w+", line)):
+            yield (
+                f"{checked.source.name}:{len(above)}: the comment '{line}' is not directly above "
+                f"{checked.name}, so it says nothing; remove the blank line"
+            )
+        above.pop()
 
 
 def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:

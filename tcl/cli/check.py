@@ -9,7 +9,13 @@ from typing import TypeAlias
 
 import click
 
-from tcl.arrays.annotations import incomplete_sizes, named_sizes, parse_sizes, read_annotations
+from tcl.arrays.annotations import (
+    comments_apart,
+    incomplete_sizes,
+    named_sizes,
+    parse_sizes,
+    read_annotations,
+)
 from tcl.cli.common import (
     concerning,
     entry_option,
@@ -91,7 +97,8 @@ def _checked(
         _refused(error, wrong)
         return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
     faults = (fault for each in defs.values() for fault in read_annotations(each).faults)
-    for message in (*faults, *filter(None, map(incomplete_sizes, defs.values()))):
+    apart_from = (fault for each in defs.values() for fault in comments_apart(each))
+    for message in (*faults, *apart_from, *filter(None, map(incomplete_sizes, defs.values()))):
         report(message, "warning")
         apart.append(_finding("warning", None, message))
     for name, definition in list(defs.items()):

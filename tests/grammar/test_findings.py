@@ -302,6 +302,21 @@ def test_what_nothing_uses(text: str, messages: list[str]) -> None:
     assert all(m in d.message for m, d in zip(messages, found, strict=True))
 
 
+def test_comments_that_are_not_directly_above_a_def(tmp_path: Path) -> None:
+    file = tmp_path / "f.tc"
+    text = "def f(float(N) X) -> (O) { O(i) = X(i) }"
+    for comment, told in (
+        ("# values X: 0.5", 1),
+        ("# sizes a: N=4", 1),
+        ("# values X: 0..1\n# of it", 1),
+        ("# values are: what they are", 0),
+        ("# sizes a: M=4", 0),
+        ("def g(float(N) X) -> (O) { O(i) = X(i) }  # values X: 0.5", 0),
+    ):
+        file.write_text(f"{comment}\n\n# a def\n{text}")
+        assert _tcl("check", file).output.count("is not directly above f") == told
+
+
 def test_two_symbols_of_one_index() -> None:
     for body in ("Y(i) = X(i) + «W(i)»", "T, Y | T(i) = X(i) Y(i) = T(i) + «W(i)»"):
         marked = unmark(_text(body))
