@@ -553,7 +553,7 @@ def _streamed(
     if any(a.is_window(core.dims) for a in core.reads):
         return (), (), inner  # its steps read the same lines
     along, rows = nest.dims[lane], nest.dims[first].name
-    if not any(along.name in a.strides and rows in {*a.strides, *a.moved} for a in core.reads):
+    if not any({along.name, rows} <= {*a.moving, *a.moved} for a in core.reads):
         return (), (), inner  # there are no rows: each point reads the same for all steps
     if core.lanes * sizes.get(along.name, 1) >= along.extent:
         return (), (), inner  # a register tile reads whole rows, and no partial result waits
