@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
+from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
 from tcl.codegen.choose.cpu.footprints import cached_bytes
 from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles, whole_cycles
 from tcl.codegen.devices.cpu import LINE
@@ -101,7 +102,8 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
     between = _between_lanes(core, inner, lane) if inner is not None else 1
     room = cached_bytes(core.device)
     far = tuple(a for a in vectors if a.whole + core.target.whole > room)
-    work = _cycles_along(core, lane, core.arithmetic)
+    work, every = _cycles_along(core, lane, core.arithmetic), frozenset(core.dims)
+    work += tuple((every, OPERATION_CYCLES) for dims in core.choosing if lane in dims)
     added = _cycles_along(core, lane, core.additions)
     divided = []
     for each in core.divisions:

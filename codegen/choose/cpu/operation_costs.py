@@ -220,6 +220,18 @@ def _accumulation_cycles(point: ir.Point, multiplied: bool) -> float:
     return EXTREME_CYCLES if extreme else OPERATION_CYCLES
 
 
+def choosing_dims(nest: ir.Nest, fused: Collection[ir.Point]) -> tuple[frozenset[str], ...]:
+    """The dimensions of each condition under which something is added up."""
+    lets = dims_of_lets(nest.point.lets)
+    found = []
+    for point in (nest.point, *fused):
+        for term in terms(point.op, point.value):
+            condition, added = guard(point.op, term)
+            if condition is not None and not isinstance(added, ir.Const):
+                found.append(dims_of_values([condition], lets))
+    return tuple(found)
+
+
 def _accumulated_alone(point: ir.Point, multiplied: bool) -> float:
     adds = point.op == "+" and point.type.is_float and not multiplied
     return OPERATION_CYCLES if adds else 0.0
