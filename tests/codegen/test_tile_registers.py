@@ -15,8 +15,9 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 
-CASCADE_LAKE, ZEN4 = (
-    replace(p, threads=1) for p in known_cpus.PROFILES if p.title in ("Cascade Lake", "Zen 4")
+CASCADE_LAKE, ZEN3, ZEN4 = (
+    replace(next(p for p in known_cpus.PROFILES if p.title == title), threads=1)
+    for title in ("Cascade Lake", "Zen 3", "Zen 4")
 )
 
 
@@ -193,3 +194,36 @@ def test_a_tile_has_a_period_of_what_lanes_take() -> None:
     found = chosen(text, (40, 100), device=CASCADE_LAKE)
     assert found.register is not None
     assert (found.vectorize, found.register[1]) == ((1, 16), 3)
+
+
+def test_vectors_that_inner_rows_use_again_take_registers() -> None:
+    """Those of one outer row are held beside the numbers that the next one needs again."""
+    text = """double(A, B, C, D) T, double(C, E) U) -> (O) {
+        O(a, e, d, b) +=! T(a, b, c, d) * U(c, e) }"""
+    found = chosen(text, (10, 12, 14, 16), (14, 18), device=ZEN3)
+    assert found.vectorize == (3, 4)
+    outer, inner, _, vectors, _ = found.register or ()
+    held = vectors + max(inner, 1) if outer > 1 else vectors + 1
+    assert max(outer, 1) * max(inner, 1) * vectors + held <= 16
+
+
+def test_lanes_are_of_what_no_condition_compares_where_they_are_chosen_apart() -> None:
+    """Without masked instructions, each sum is chosen by lanes; a branch decides for all lanes."""
+    text = """float(N, F, H, W) D, float(F, C, 3, 3) K) -> (O) {
+        O(n, c, h, w) +=! (h >= kh && h - kh < H && w >= kw && w - kw < W)
+            ? D(n, f, h - kh, w - kw) * K(f, c, kh, kw) : 0 where h in 0:H + 2, w in 0:W + 2 }"""
+    shapes = (2, 40, 37, 37), (40, 28, 3, 3)
+    for device, lanes in ((ZEN3, 1), (ZEN4, 3)):
+        found = chosen(text, *shapes, device=device).vectorize
+        assert found is not None
+        assert found[0] == lanes
+
+
+def test_lanes_are_of_what_a_copy_makes_wider() -> None:
+    """Along a reduction, each product would convert its operands."""
+    text = """bfloat16(T, D) X, bfloat16(F, D) W) -> (float(T, F) P) {
+        P(t, f) +=! float(X(t, d)) * float(W(f, d)) }"""
+    found = chosen(text, (180, 420), (330, 420), device=ZEN3)
+    assert found.vectorize is not None
+    assert found.vectorize[0] < 2
+    assert found.stage and all(level >= 0 for level in found.stage)
