@@ -103,6 +103,8 @@ class OperandAccess:
     bounded: frozenset[str] = frozenset()
     """The dimensions of indices of which the smaller or larger one decides its place: ``moved``
     tells of points in the middle then, and lanes are moved as where these end."""
+    widened: float = 0.0
+    """Cycles to make a vector of it wider for each product, which a copy saves."""
     listed: frozenset[str] = frozenset()
     """The dimensions of results along which the elements that data selects are listed in memory one
     after the other, and nothing is computed of that list. (Along a reduction, elements that are

@@ -58,6 +58,8 @@ class AlongLanes:
     """What the unit that divides does beside it."""
     called: tuple[tuple[frozenset[str], float], ...]
     """The part of it whose vectors a core works on in halves, and hands to functions."""
+    widened: tuple[tuple[OperandAccess, float], ...]
+    """Operands that a copy may make wider, and the part of ``work`` that does so without."""
     decided: tuple[tuple[frozenset[str], float], ...]
     """As ``work``, where all points of ``Core.deciding`` are written out."""
     inside: tuple[frozenset[str], ...]
@@ -138,6 +140,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         added=tuple((d, c) for d, c in added if lane in d),
         divided=tuple(divided),
         called=tuple((d, c) for d, c in work if d in calling and lane in d),
+        widened=tuple(_widened(core, lane)),
         decided=_cycles_along(
             core,
             lane,
@@ -159,6 +162,15 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         crowded=tuple(_crowded(core, a, lane) for a in core.reads),
         windows=tuple(_windows(core, lane, vectors, between, bool(far))),
     )
+
+
+def _widened(core: Core, lane: str | None) -> Iterator[tuple[OperandAccess, float]]:
+    """As of ``AlongLanes``: with the lanes along a reduction nothing is copied."""
+    if lane is not None and not core.dims[lane].reduction:
+        for access in core.reads:
+            if access.widened:
+                each = access.widened * (core.halves(lane) if lane in access.strides else 2)
+                yield access, each / _turns_inside(core, lane, access.strides)
 
 
 def _alike(core: Core) -> Iterator[tuple[tuple[int, ...], int]]:

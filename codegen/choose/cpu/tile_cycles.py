@@ -243,6 +243,12 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     if core.deciding and _decides(core, lane, sizes):
         return _sum(core, lane, sizes, along.decided) - repeated
     work = _sum(core, lane, sizes, along.work) - repeated
+    for access, cycles in along.widened:
+        each = cycles * points_along(sizes, access.strides)
+        if core.widened_before(access, lane, sizes):
+            work -= each
+        elif lane not in access.strides:
+            work += each / 2  # three instructions: into all lanes, longer, and shifted
     if along.added:
         work = beside_each_other(work, _sum(core, lane, sizes, along.added))
     if along.divided:
