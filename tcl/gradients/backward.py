@@ -309,7 +309,7 @@ class Backward:
         step, statement = of.step, of.step.statement
         match statement.op:
             case "=" | "+":
-                terms = of.propagation.terms(statement.rhs, of.seed)
+                terms = of.propagation.terms(statement.rhs, of.seed, self._where_used(of))
                 if statement.op == "=" and step.whole and _worth_reading(statement.rhs):
                     terms = self._reusing(terms, of)
                 yield from terms
@@ -324,6 +324,13 @@ class Backward:
                 )
             case _:
                 yield from of.product_terms()
+
+    def _where_used(self, of: Adjoint) -> Conditions:
+        """A name that was stored has values, infinite ones too, where no condition lets it be used:
+        what it reads gets nothing there, not 0 * inf."""
+        if of.step.statement.target in self.forward.formulas.checked.tensors:
+            return ()
+        return (binary("!=", of.seed, number(0)),)
 
     def _reusing(self, terms: Iterator[Term], of: Adjoint) -> Iterator[Term]:
         """The terms with what the statement computed read where it is known, not computed again."""

@@ -527,6 +527,16 @@ def test_names_that_use_each_other_twice_are_differentiated_once(link: str) -> N
     check_gradients(in_double(_chain(7, link)), "f", arrays, sizes={"M": 2, "N": 3})
 
 
+@pytest.mark.parametrize("last", ["t7 : W(n)", "(W(n) > 0.1 ? t7 : 0) : W(n)"])
+def test_a_long_name_that_a_condition_leaves_out_passes_nothing_on(last: str) -> None:
+    """Where it is infinite, too, as sqrt has it at 0: 0 * inf is no 0."""
+    links = ", ".join(f"t{k} = t{k - 1} * t{k - 1} * 0.3 + t{k - 1}" for k in range(1, 8))
+    names = f"t0 = sqrt(X(n)), {links}"
+    text = f"def f(double(N) X, double(N) W) -> (O) {{ O(n) = X(n) > 0 ? {last} where {names} }}"
+    arrays = {"X": np.array([0.0, 0.5, 0.25]), "W": np.array([0.1, 0.2, 0.3])}
+    check_gradients(text, "f", arrays)
+
+
 def _right_sides(text: str) -> list[ast.Expr]:
     (derived,) = parse(grad(text, "f")).defs
     return [s.rhs for s in derived.statements if isinstance(s, ast.Assign)]
