@@ -74,8 +74,9 @@ def refuse_impossible(checked: c.CheckedDef) -> None:
     """Raise the error that comes at all sizes that are tried, unless they fail before its place: of
     an index without a range, or one of the same words, which then is not about these sizes."""
     errors: list[SourceError] = []
-    few = (dict.fromkeys(checked.sizes, n) for n in range(1, 6))
-    for sizes in (*_trials(checked.sizes, _largest_number(checked)), *few):
+    # Few, and so many that quotients of quotients have elements.
+    alike_sizes = (dict.fromkeys(checked.sizes, n) for n in (*range(1, 6), *_LARGE))
+    for sizes in (*_trials(checked.sizes, _largest_number(checked)), *alike_sizes):
         try:
             size_finding(checked, sizes)
         except SourceError as error:
@@ -91,6 +92,7 @@ def refuse_impossible(checked: c.CheckedDef) -> None:
         raise found[0]
 
 
+_LARGE = (1 << 12, 1 << 16, 1 << 20, 1 << 24)
 _TRIALS = 24
 _ENOUGH = 6
 """Sets of sizes that are tried, and accepted ones that are taken for all."""

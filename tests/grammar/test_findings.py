@@ -458,6 +458,15 @@ def test_check_refuses_a_def_that_no_sizes_fit(tmp_path: Path, head: str, before
     assert _tcl("check", file).exit_code == 0
 
 
+def test_check_does_not_refuse_a_def_that_only_large_sizes_fit(tmp_path: Path) -> None:
+    file = tmp_path / "f.tc"
+    file.write_text(
+        "def f(float(N) X) -> (O, P) {\n"
+        "O(i) = X(i) where i in 0:N / 64 / 64\nP(i) = O(i + 3) where i in 0:1 }"
+    )
+    assert _tcl("check", file).exit_code == 0
+
+
 def test_check_shows_shapes_and_first_indices(tmp_path: Path) -> None:
     file = tmp_path / "two.tc"
     file.write_text(
