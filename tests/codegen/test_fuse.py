@@ -335,7 +335,8 @@ def test_chunks_do_not_part_what_is_fused() -> None:
     """The second speed reads the next row of levels, the first one rows of its own."""
     text = """float(Y, X) L, float(Y, X) U, float(Y, X) V) -> (N, A, B) {
         N(y, x) = L(y, x) - 0.01 * (U(y, x) - V(y, x)) where y in 0:Y, x in 0:X
-        A(y, x) = (U(y, x) - N(y, (x + 1) % X)) / (1 + hypot(U(y, x), V(y, x))) where y in 0:Y, x in 0:X
+        A(y, x) = (U(y, x) - N(y, (x + 1) % X)) / (1 + hypot(U(y, x), V(y, x)))
+            where y in 0:Y, x in 0:X
         B(y, x) = (V(y, x) - N((y + 1) % Y, x) - A(y, x)) / (1 + hypot(U(y, x), V(y, x)))
             where y in 0:Y, x in 0:X }"""
     program = lower(sized_of(text, *[(301, 402)] * 3))
