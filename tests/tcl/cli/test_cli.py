@@ -89,9 +89,10 @@ def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
     file.write_text("def f(float(M) A, float(N) B) -> (O) { O(i) = A(i + 1) + B(i) }")
     *_, hint = here("check", file).stdout.splitlines()
     assert hint == (
-        "  ...: no one sum of sizes holds for all; --entry f --sizes M=...,N=... shows it for some"
+        "  ...: no formula of the sizes holds for all; "
+        "--entry f --sizes M=...,N=... shows it for some"
     )
-    assert "one sum" not in here("check", file, "-e", "f", "-s", "M=5,N=3").stdout
+    assert "no formula" not in here("check", file, "-e", "f", "-s", "M=5,N=3").stdout
     file.write_text(f"# sizes small: M=5, N=3\n{file.read_text()}")
     assert here("check", file).stdout.splitlines()[1:] == [
         "  ...: for M=5, N=3",
