@@ -34,7 +34,7 @@ from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.branches import only_if
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
-from tcl.codegen.cpu.llvm.entry import ALIGNED, alone, opening
+from tcl.codegen.cpu.llvm.entry import OPENING, alone
 from tcl.codegen.cpu.llvm.transpose import mixed
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -93,12 +93,7 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> KernelSourc
     b.do(f"ret {result}")
     lines = b.finished()
     sizes = definitions(program, lines)
-    carries = any(
-        isinstance(s, ir.For) and s.pause is not None
-        for kernel in program.kernels
-        for s in statements(kernel.body)
-    )
-    body = [*opening([ALIGNED] if carries else []), *sizes, *b.entry, *lines, "}", "", alone()]
+    body = [*OPENING, *sizes, *b.entry, *lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return KernelSource("\n".join(parts), tuple(sites), regions)
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm import branches
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.entry import ALIGNED
 from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.codegen.cpu.math.formula import Number, Test
 from tcl.common.dataclass import dataclass
 
 PURE = " nounwind willreturn memory(none)"
+INLINED = " alwaysinline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +221,13 @@ def call_formula(
         parameters = [Val(f"%a{k}", real, lanes) for k in range(len(arguments))]
         result = formula(*(Number(inner, p) for p in parameters)).value
         lines = inner.finished()
-        inline = " alwaysinline" if len(lines) < inlined else ""
+        how = INLINED if len(lines) < inlined else ""
+        own = [f"@{name}(" for name, text in b.defined.items() if INLINED not in text]
+        if any(name in line for line in lines for name in own):
+            how += f" {ALIGNED}"  # what it needs after a call waits on its stack
         head = f"define internal {result.ty} @{symbol}({', '.join(map(str, parameters))})"
         body = ["entry:", *inner.entry, *lines, f"  ret {result}", "}", ""]
-        b.defined[symbol] = "\n".join([f"{head}{PURE}{inline} {{", *body])
+        b.defined[symbol] = "\n".join([f"{head}{PURE}{how} {{", *body])
     return b.call(symbol, real, lanes, *arguments)
 
 
