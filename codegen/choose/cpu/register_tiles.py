@@ -50,6 +50,8 @@ from tcl.grammar.syntax.types import FLOAT16
 
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
+_Rows: TypeAlias = tuple[str | None, tuple[tuple[str, ...], ...]]
+"""Lanes, and the dimensions along which register tiles have rows: of all tiles with one of these."""
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SHARED_ROWS = (*_ROWS, 16)
@@ -237,10 +239,11 @@ def _fastest_within(
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
         partly = [d.name for d in nest.dims if _shorter_may_pay(core, d, plain.lanes)]
-        most = _SHORTER * found.cycles
+        most, known = _SHORTER * found.cycles, dict[_Rows, list[TileChoice]]()
         tried = partly and not any(a.scattered for a in core.reads)
-        if tried and _best(core, most, partly).cycles < most:
-            shorter = _best(core, most)  # others may take less still, and are no better then
+        if tried and _best(core, most, partly, known).cycles < most:
+            # Others may take less still, and are no better then.
+            shorter = _best(core, most, known=known)
             if shorter.has_lanes_of_results and shorter.cycles < most:
                 return shorter
     elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
@@ -309,9 +312,16 @@ def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:
     return dim.extent % lanes > 0 or not all(core.worth_staging(a, dim.name, {}) for a in apart)
 
 
-def _best(core: Core, most: float = math.inf, among: Collection[str] | None = None) -> TileChoice:
+def _best(
+    core: Core,
+    most: float = math.inf,
+    among: Collection[str] | None = None,
+    known: dict[_Rows, list[TileChoice]] | None = None,
+) -> TileChoice:
     """Lanes (a dim or none) and the register tile that take the fewest cycles, if these are at
-    most so many; else another one that takes more. ``among``: the dims that are tried."""
+    most so many; else another one that takes more. ``among``: the dims that are tried. ``known``:
+    what searches among fewer dims have found."""
+    known = {} if known is None else known
     moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
@@ -337,7 +347,7 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
         last = found[-1].cycles if enough else math.inf
         singles[lane] = {}
         for d, row in rows.items():
-            made = _cheapest(core, ((lane, t) for t in tiles_of(core, lane, row)), last)
+            [made] = _cheapest_in_rows(core, (lane, (row,)), last, known)
             singles[lane][d] = made
             if len(rows) <= _PAIRED:  # all are promising, whatever the others take
                 last = min(last, made.cycles)
@@ -346,9 +356,8 @@ def _best(core: Core, most: float = math.inf, among: Collection[str] | None = No
     for lane in dict.fromkeys([*(choice.lane for choice in found), *lanes]):
         alone = singles[lane]
         promising = sorted(alone, key=lambda d: alone[d].cycles)[:_PAIRED]
-        pairs = itertools.combinations([d for d in alone if d in promising], 2)
-        tiles = [(lane, t) for pair in pairs for t in tiles_of(core, lane, pair)]
-        found += [_cheapest(core, tiles, min(most, _least(found).cycles))] if tiles else []
+        pairs = tuple(itertools.combinations([d for d in alone if d in promising], 2))
+        found += _cheapest_in_rows(core, (lane, pairs), min(most, _least(found).cycles), known)
     return _with_fewer_points(core, _least(found))
 
 
@@ -561,6 +570,18 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
     }
     points = math.prod(inside.values())
     return inside if 1 < points <= _BETWEEN and points * itemsize == apart else {}
+
+
+def _cheapest_in_rows(
+    core: Core, rows: _Rows, most: float, known: dict[_Rows, list[TileChoice]]
+) -> list[TileChoice]:
+    """As ``_cheapest``, if there is any tile with such rows. What is ``known`` was asked for with no
+    smaller bound."""
+    if rows not in known:
+        lane, dims = rows
+        tiles = [(lane, tile) for each in dims for tile in tiles_of(core, lane, each)]
+        known[rows] = [_cheapest(core, tiles, most)] if tiles else []
+    return known[rows]
 
 
 def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
