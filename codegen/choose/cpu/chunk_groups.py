@@ -150,29 +150,31 @@ class ChunkGroup:
     def pays(self, program: ir.Program, device: CpuProfile) -> bool:
         """Whether what chunks save in traffic counts beside the arithmetic."""
         everything = self.bytes(program, {})
-        each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
-        again = sum(sum(sizes.values()) for sizes in each) - everything
-        speed = memory_rate(device) if everything > device.l2_bytes else CACHE_BYTES_PER_CYCLE
         if everything <= device.l1_bytes:
             return False
-        if everything > device.l2_bytes and self._in_pieces(program, device):
-            return False
+        far = everything > device.l2_bytes
+        speed = memory_rate(device) if far else CACHE_BYTES_PER_CYCLE
+        each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
+        again = sum(sum(sizes.values()) for sizes in each) - everything
         work = sum(n.points / lanes_of(n.point, device) / 2 for n in self.nests)
         saved = again / speed - _WORTH * work
-        if saved <= 0 or saved <= self._lost_reuse(program, device):
+        if saved <= 0:
             return False
-        far = everything > device.l2_bytes
-        if far and self._torn_cycles(program, everything, device) >= _WORTH * work:
+        own = self._of_one_thread(program, device)
+        if self._affine and self.bytes(program, self._spans(own)) > device.l2_bytes:
+            return False  # it is gone before the next nest reads it
+        sizes = self._for_threads(own, device)
+        if far and self._in_pieces(program, sizes, device):
             return False
-        touched = self.bytes(program, self._spans(self._of_one_thread(program, device)))
-        # Else it is gone before the next nest reads it.
-        return touched <= device.l2_bytes or not self._affine
+        if far and self._torn_cycles(program, sizes, everything, device) >= _WORTH * work:
+            return False
+        return saved > self._lost_reuse(program, sizes, device)
 
-    def _lost_reuse(self, program: ir.Program, device: CpuProfile) -> float:
+    def _lost_reuse(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> float:
         """Cycles that chunks of fewer points than a register tile add to nests that read operands
         again, whose rows share what is then loaded and computed for each chunk, and to those that
         reduce nothing, whose rows of memory chunks of columns tear."""
-        sizes, lost = self.chunk(program, device), 0.0
+        lost = 0.0
         most = max(n.points for n in self.nests)
         for position, nest in enumerate(self.nests):
             counts = reuses(nest) if nest.reduces else nest.points * _HEAVY >= most
@@ -189,12 +191,14 @@ class ChunkGroup:
                 lost += max(0.0, part.cycles * self.count(sizes) - whole.cycles)
         return lost
 
-    def _torn_cycles(self, program: ir.Program, everything: int, device: CpuProfile) -> float:
+    def _torn_cycles(
+        self, program: ir.Program, sizes: Sequence[int], everything: int, device: CpuProfile
+    ) -> float:
         """Cycles that chunks wait for short pieces, on pages of their own, of tensors that come
         from behind the second cache, beyond those in which nests would read again what they share.
         On Zen 4, the best of 14 days of 300 x 310 pixels take .8 of the time without chunks of one
         row, 37 columns of 41 x 45 levels .8."""
-        sizes, pieces = self.chunk(program, device), dict[tuple[str, int], int]()
+        pieces = dict[tuple[str, int], int]()
         made = {nest.point.target.tensor for nest in self.nests}
         for nest in self.nests:
             for ref in refs(nest):
@@ -212,10 +216,9 @@ class ChunkGroup:
         again = sum(sum(read.values()) for read in each) - everything
         return _TORN_CYCLES * torn - again / memory_rate(device)
 
-    def _in_pieces(self, program: ir.Program, device: CpuProfile) -> bool:
+    def _in_pieces(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> bool:
         """Whether chunks would cut the rows of a tensor that the second cache does not hold beside
         the others, so that it is read in short pieces which are far apart."""
-        sizes = self.chunk(program, device)
         for dims, size, extent in zip(self.shared, sizes, self.extents, strict=True):
             if size == extent:
                 continue
@@ -252,7 +255,10 @@ class ChunkGroup:
             most = max(range(len(self.nests)), key=lambda k: self.nests[k].points)
             dims = [d[most] for d in self.shared]
             return balanced(program, self.nests[most], dims, device)
-        sizes = self._of_one_thread(program, device)
+        return self._for_threads(self._of_one_thread(program, device), device)
+
+    def _for_threads(self, sizes: Sequence[int], device: CpuProfile) -> tuple[int, ...]:
+        """As ``chunk``, where chunks of such sizes would do for one thread."""
         while device.threads > 1 and self.count(sizes) < 4 * device.threads:
             k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
             if sizes[k] == 1:
