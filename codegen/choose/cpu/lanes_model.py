@@ -65,6 +65,9 @@ class AlongLanes:
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
+    stored: float | None
+    """Cycles to write a vector of results, where its lanes are neighbours in memory, or there are
+    no lanes; else that depends on the tile."""
     in_rows: tuple[bool, ...]
     """Per operand of a product, whether rows are read in place, with the lanes along or across."""
     crowded: tuple[bool, ...]
@@ -158,10 +161,19 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             for d in core.arithmetic
             if core.reduces and inner is not None and lane in d and inner.name not in d
         ),
+        stored=_stored(core, lane),
         in_rows=tuple(_in_rows(core, a, lane) for a in core.reads),
         crowded=tuple(_crowded(core, a, lane) for a in core.reads),
         windows=tuple(_windows(core, lane, vectors, between, bool(far))),
     )
+
+
+def _stored(core: Core, lane: str | None) -> float | None:
+    """As of ``AlongLanes``."""
+    target, lanes = core.target, core.lanes if lane is not None else 1
+    cycles = target.cycles(lane, lanes)
+    transposed = lane is not None and cycles >= lanes and target.total and not target.scattered
+    return None if transposed or target.is_apart(lane) or lane in target.moved else cycles
 
 
 def _widened(core: Core, lane: str | None) -> Iterator[tuple[OperandAccess, float]]:

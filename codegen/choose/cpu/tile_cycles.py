@@ -409,16 +409,9 @@ def _spill_cycles(core: Core, points: int, sums: int = 0) -> float:
 def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     """Cycles to store the results of a register tile, and for what comes before: lanes that are
     added up, and calls in epilogues, with the registers that these keep in memory."""
-    lanes = core.lanes if lane is not None else 1
-    each = core.target.in_tile(lane, lanes, sizes, core.masked, stored=True)
-    between = core.target.between(lane, sizes)
-    shuffled = core.device.has("avx512vbmi") and core.target.itemsize < 4  # by one instruction
-    if between > 1 and shuffled and not core.reduces:
-        each = min(each, between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
-    if core.reduces and core.target.is_apart(lane):
-        # Halves take as many shuffles each, of which two run at once: on Zen 4, convolutions of
-        # 3 x 3 take .7 to .82 of the time with 16 filters, compared with halves along rows.
-        each += (core.halves(lane) - 1) * min(each, math.log2(lanes)) / 2
+    lanes, each = core.lanes if lane is not None else 1, along_lanes(core, lane).stored
+    if each is None:
+        each = _stored_vector(core, lane, sizes)
     stored = core.target.count(sizes) * STORE_LOADS * each
     results = float(math.prod(sizes.values()))
     calls = core.fused.calls * CALL_CYCLES
@@ -441,6 +434,21 @@ def _store_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> flo
     if core.reduces:
         stored += results * calls
     return stored
+
+
+def _stored_vector(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles to store a vector of the results of a register tile, as loads of a vector in order."""
+    lanes = core.lanes if lane is not None else 1
+    each = core.target.in_tile(lane, lanes, sizes, core.masked, stored=True)
+    between = core.target.between(lane, sizes)
+    shuffled = core.device.has("avx512vbmi") and core.target.itemsize < 4  # by one instruction
+    if between > 1 and shuffled and not core.reduces:
+        each = min(each, between * (VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES))
+    if core.reduces and core.target.is_apart(lane):
+        # Halves take as many shuffles each, of which two run at once: on Zen 4, convolutions of
+        # 3 x 3 take .7 to .82 of the time with 16 filters, compared with halves along rows.
+        each += (core.halves(lane) - 1) * min(each, math.log2(lanes)) / 2
+    return each
 
 
 def _crossing_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:

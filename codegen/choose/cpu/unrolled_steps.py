@@ -272,7 +272,7 @@ def live_registers(core: Core, lane: str | None, sizes: Mapping[str, int]) -> in
     """Registers in use: accumulators, and what is held of the operands of a value that they add
     up."""
     held = _held(core, lane, sizes)
-    most = max(sum([held[k] for k in added]) for added in core.added)
+    most = max([sum([held[k] for k in added]) for added in core.added])
     return math.prod(sizes.values()) + most
 
 
@@ -285,9 +285,11 @@ def _held(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[int]:
     loops = [*rows, *([lane] if lane is not None else [])]
     found = []
     for a in core.reads:
-        moving = (d in (a.moving if k else a.strides) for k, d in enumerate(loops))
-        again = next((k for k, moves in enumerate(moving) if not moves), len(loops))
-        found.append(a.count({d: sizes.get(d, 1) for d in loops[again:]}))
+        inside: dict[str, int] = {}
+        for k, dim in enumerate(loops):
+            if inside or dim not in (a.moving if k else a.strides):
+                inside[dim] = sizes.get(dim, 1)
+        found.append(a.count(inside))
     return found
 
 
