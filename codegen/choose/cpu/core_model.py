@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -173,6 +173,11 @@ class Core:
     """Their points."""
     shared: tuple[bool, ...] = field(init=False, repr=False, compare=False)
     """Per operand, whether several results read the same elements of it."""
+    streams: tuple[tuple[OperandAccess, tuple[int, ...]], ...] = field(
+        init=False, repr=False, compare=False
+    )
+    """Operands and results whose places no data decide, of those that move alike, as those of a
+    stencil, one, and the bytes from each of them to the next one in memory."""
     halved: bool = field(init=False, repr=False, compare=False)
     """Whether vectors of operands are worked on in halves."""
     innermost: ir.Dim | None = field(init=False, repr=False, compare=False)
@@ -220,6 +225,7 @@ class Core:
             "shared": tuple(not results.keys() <= a.strides.keys() for a in self.reads),
             "reduces": self.nest.reduces,
             "steps": math.prod(d.extent for d in dims if d.reduction),
+            "streams": tuple(_streams((*self.reads, self.target))),
             "halved": self.device.halves_vectors,
             "innermost": reduced[-1] if reduced else None,
             "extreme": extreme,
@@ -391,15 +397,24 @@ class Core:
         """Whether an operand should be copied that has the lanes apart from each other, or whose
         vectors a single row reads, each for one product, or to make it wider. With the lanes along
         a reduction none is."""
-        if lane is None or self.dims[lane].reduction:
+        if not self.may_stage(access, lane):
             return False
         if self.widened_before(access, lane, sizes):
             return True
-        stride = access.strides.get(lane, 0)
+        return self._ordered_by_copies(access, lane) and self.worth_staging(access, lane, sizes)
+
+    def may_stage(self, access: OperandAccess, lane: str | None) -> bool:
+        """Whether an operand is ``staged`` if it is read often enough."""
+        if lane is None or self.dims[lane].reduction or not access.stageable:
+            return False
+        return bool(access.widened) or self._ordered_by_copies(access, lane)
+
+    def _ordered_by_copies(self, access: OperandAccess, lane: str | None) -> bool:
+        """Whether lanes that lie apart from each other would be neighbours in a copy of an operand,
+        or points of lists."""
+        stride = access.strides.get(lane or "", 0)
         apart = stride not in (0, access.itemsize) or access.is_made
-        return (apart or bool(self.compacted and stride)) and self.worth_staging(
-            access, lane, sizes
-        )
+        return apart or bool(self.compacted and stride)
 
     def worth_staging(
         self,
@@ -516,6 +531,20 @@ class Core:
                 elif turns > 1 or dim.name in self.cut:
                     break
         return found
+
+
+def _streams(
+    accesses: Iterable[OperandAccess],
+) -> Iterator[tuple[OperandAccess, tuple[int, ...]]]:
+    """As of ``Core``."""
+    groups: dict[tuple[str, tuple[tuple[str, int], ...]], list[OperandAccess]] = {}
+    for access in accesses:
+        if not access.scattered:
+            key = access.tensor, tuple(sorted(access.strides.items()))
+            groups.setdefault(key, []).append(access)
+    for group in groups.values():
+        places = sorted({access.first for access in group})
+        yield group[0], tuple(b - a for a, b in itertools.pairwise(places))
 
 
 def _cut_short(program: ir.Program, name: str) -> frozenset[str]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from itertools import pairwise
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
@@ -138,7 +137,10 @@ def refills(core: Core, lane: str | None, sizes: Mapping[str, int]) -> Iterator[
         outside //= turns
         level = min(farthest, Level.at(core.device, sum(inside)))
         points[dim] = core.dims[dim].extent
-        whole = [stream.footprint(points) for stream in streams]
+        whole = [
+            stream.footprint(points) if dim in stream.access.strides else once
+            for stream, once in zip(streams, inside, strict=True)
+        ]
         if level > Level.L1:
             for stream, once, every in zip(streams, inside, whole, strict=True):
                 if once * turns > every:
@@ -213,25 +215,18 @@ class _Stream(NamedTuple):
 
 def _streams(core: Core, lane: str | None, sizes: Mapping[str, int]) -> list[_Stream]:
     """Those of a nest's operands and results whose places no data decide."""
-    alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[OperandAccess]] = {}
-    for access in (*core.reads, core.target):
-        if not access.scattered:
-            key = access.tensor, tuple(sorted(access.strides.items()))
-            alike.setdefault(key, []).append(access)
     inside = {d: n * (core.lanes if d == lane else 1) for d, n in sizes.items()}
     inside |= {d.name: d.extent for d in core.reduced}
     if lane is not None and not core.reduces:
         inside[lane] = core.dims[lane].extent
     found = []
-    for access, *others in alike.values():
+    for access, gaps in core.streams:
         panel = core.reduces and access is not core.target and core.staged(access, lane, sizes)
         type_ = core.nest.point.type
         wider = type_.compute.itemsize // type_.itemsize if panel or access.overlapping else 1
         row = access.itemsize
         for dim, count in sorted(inside.items(), key=lambda each: access.strides.get(each[0], 0)):
             row *= count if access.strides.get(dim) == row else 1
-        places = sorted({a.first for a in (access, *others)})
-        gaps = tuple(b - a for a, b in pairwise(places))
         exposed = 1.0
         if panel or row >= READ_AHEAD:
             few = max(1.0, _HIDING - math.prod(sizes.values()))  # others hide less of it

@@ -65,6 +65,11 @@ class AlongLanes:
     inside: tuple[frozenset[str], ...]
     """The dimensions of vectors that are computed before the innermost reduction, along which they
     stay the same, such as which lanes lie inside of a padded image."""
+    copied: tuple[bool, ...]
+    """Per operand, whether it is read from a panel, if that pays."""
+    stepping: frozenset[str]
+    """Dimensions along which rows of results read vectors again that the innermost reduction has
+    read the step before."""
     stored: float | None
     """Cycles to write a vector of results, where its lanes are neighbours in memory, or there are
     no lanes; else that depends on the tile."""
@@ -160,6 +165,13 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
             d
             for d in core.arithmetic
             if core.reduces and inner is not None and lane in d and inner.name not in d
+        ),
+        copied=tuple(core.may_stage(access, lane) for access in core.reads),
+        stepping=frozenset(
+            row
+            for row in core.results
+            if inner is not None and row != lane
+            if any(a.moves_together(inner.name, row) for a in vectors if inner.name in a.strides)
         ),
         stored=_stored(core, lane),
         in_rows=tuple(_in_rows(core, a, lane) for a in core.reads),

@@ -64,7 +64,8 @@ class Tile(NamedTuple):
 
 def staged_operands(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[bool, ...]:
     """Per operand, whether it is read from a panel."""
-    return tuple([core.staged(access, lane, sizes) for access in core.reads])
+    copied = zip(core.reads, along_lanes(core, lane).copied, strict=True)
+    return tuple([may and core.staged(access, lane, sizes) for access, may in copied])
 
 
 def load_cycles(

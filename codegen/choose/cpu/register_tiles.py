@@ -51,7 +51,7 @@ from tcl.grammar.syntax.types import FLOAT16
 Tile: TypeAlias = tuple[str | None, dict[str, int]]
 """Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
 _Rows: TypeAlias = tuple[str | None, tuple[tuple[str, ...], ...]]
-"""Lanes, and the dimensions along which register tiles have rows: of all tiles with one of these."""
+"""Lanes, and the dimensions along which tiles have rows: of all tiles with one of these."""
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SHARED_ROWS = (*_ROWS, 16)
@@ -575,8 +575,8 @@ def _between_lanes(core: Core, lane: str | None) -> dict[str, int]:
 def _cheapest_in_rows(
     core: Core, rows: _Rows, most: float, known: dict[_Rows, list[TileChoice]]
 ) -> list[TileChoice]:
-    """As ``_cheapest``, if there is any tile with such rows. What is ``known`` was asked for with no
-    smaller bound."""
+    """As ``_cheapest``, if there is any tile with such rows. What is ``known`` was asked for with
+    no smaller bound."""
     if rows not in known:
         lane, dims = rows
         tiles = [(lane, tile) for each in dims for tile in tiles_of(core, lane, each)]
@@ -664,8 +664,7 @@ def tiles_of(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[di
     shapes = [
         (tile, math.prod(tile.values()))
         for tile in _shapes(rows, _SHARED_ROWS if _shares_much(core) else _ROWS, extents)
-        if all(size <= extents[name] for name, size in tile.items())
-        and all(access.count(tile) <= STREAMS for access in far)
+        if all([access.count(tile) <= STREAMS for access in far])
     ]
     for v in vectors:
         row = 1 if lane is None else -(-extents[lane] // core.lanes)
@@ -732,14 +731,14 @@ def _shapes(
     rows: tuple[str, ...], most: Sequence[int], extents: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
     """Points of dimensions, of the first of them so many."""
-    sizes = {
-        d: (*most, *(n for n in _WHOLE_ROWS if provably_equal(extents[d] % n, 0))) for d in rows
-    }
+    whole = {d: [n for n in _WHOLE_ROWS if provably_equal(extents[d] % n, 0)] for d in rows}
+    sizes = {d: [n for n in (*most, *whole[d]) if n <= extents[d]] for d in rows}
     if len(rows) == 1:
         yield from ({d: size} if size > 1 else {} for d, own in sizes.items() for size in own)
     elif rows:
         for one, other in (rows, rows[::-1]):
-            for many, few in itertools.product(sizes[one][1:], _SECOND_ROWS[1:]):
+            some = [n for n in _SECOND_ROWS[1:] if n <= extents[other]]
+            for many, few in itertools.product(sizes[one][1:], some):
                 if one == rows[0] or many > _SECOND_ROWS[-1]:  # else it came the other way round
                     yield {one: many, other: few}
     else:

@@ -145,9 +145,8 @@ def _sharing_steps(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[s
     """Steps that are best written out as loads take longer than the arithmetic, and most of what
     one reads the step before has read for other rows, as of a filter along time of several
     channels: see ``window_of_steps``. 0 if there are none."""
-    rows = [d for d, n in sizes.items() if n > 1 and d != lane]
-    moving = [a for a in along_lanes(core, lane).vectors if inner.name in a.strides]
-    if not any(a.moves_together(inner.name, row) for a in moving for row in rows):
+    stepping = along_lanes(core, lane).stepping
+    if not stepping or not any(n > 1 and d in stepping for d, n in sizes.items()):
         return 0
     points = math.prod(sizes.values())
     tile = Tile(sizes, staged_operands(core, lane, sizes), 1)
