@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from tcl.codegen.common.warps import WARPGROUP_DEPTH
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import Hashed, dataclass
 from tcl.grammar.sizes.varying import Size, largest, provably_equal, representative, smallest
 from tcl.grammar.syntax.types import ScalarType
 
@@ -59,7 +59,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(Hashed):
     """``constant + sum(coefficient * name)``, exact in 64 bits."""
 
     terms: tuple[tuple[str, int], ...] = ()
@@ -240,7 +240,7 @@ Subscript: TypeAlias = Affine | Computed
 
 
 @dataclass(frozen=True, slots=True)
-class TensorRef:
+class TensorRef(Hashed):
     """One element of a tensor, by its indices (not yet shifted by the origin)."""
 
     tensor: str
