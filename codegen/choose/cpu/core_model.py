@@ -136,6 +136,8 @@ class Core:
     """The part of the points whose compacted indices these are."""
     before: float = 0.0
     """Cycles to make the lists."""
+    compared: int = 0
+    """Sums that count where comparisons hold, as of ``summed_comparisons``."""
     conversions: tuple[float, ...] = ()
     """Cycles to make another type of each operand, of a vector of it, beside ``arithmetic``."""
     cut: frozenset[str] = frozenset()
@@ -252,9 +254,10 @@ class Core:
             named = {name for index, _ in bounds for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, bounds, {})
         arithmetic = issued_cycles(nest, fused.points)
-        if device.halves_vectors and (counts := summed_comparisons(nest, fused.points)):
+        compared = summed_comparisons(nest, fused.points)
+        if device.halves_vectors and compared:
             every = frozenset(d.name for d in nest.dims)
-            arithmetic[every] = arithmetic.get(every, 0.0) + OPERATION_CYCLES * counts
+            arithmetic[every] = arithmetic.get(every, 0.0) + OPERATION_CYCLES * compared
         lanes = lanes_of(nest.point, device)
         loads: dict[ir.TensorRef, ir.Load] = {}
         for load in itertools.chain.from_iterable(map(operands, (nest.point, *fused.points))):
@@ -289,7 +292,24 @@ class Core:
             divided=shares_of_divided(nest, fused.points),
             seldom=few and (few, Core.read(program, few.otherwise, device, fused)),
             repeated=repeated_values(nest, accesses, issued, bool(converted)),
+            compared=compared,
             conversions=tuple(OPERATION_CYCLES if x in read else 0.0 for x in loads.values()),
+        )
+
+    def in_halves(self) -> Core:
+        """The same nest in vectors of half the length, where a core works on long ones in halves:
+        short ones have a mask each."""
+        device = replace(self.device, vector_bits=self.device.vector_bits // 2)
+        lanes, fused = lanes_of(self.nest.point, device), self.fused.points
+        return replace(
+            self,
+            device=device,
+            lanes=lanes,
+            arithmetic=issued_cycles(self.nest, fused) if self.compared else self.arithmetic,
+            divisions=self.divisions and divisions(self.nest, device, lanes, fused),
+            seldom=self.seldom and (self.seldom[0], self.seldom[1].in_halves()),
+            elsewhere=self.elsewhere
+            and replace(self.elsewhere, core=self.elsewhere.core.in_halves()),
         )
 
     def in_words(self, products: DotProducts) -> Core:

@@ -25,7 +25,6 @@ from tcl.codegen.choose.cpu.footprints import (
     refills,
 )
 from tcl.codegen.choose.cpu.operand_loads import sharing_dims
-from tcl.codegen.choose.cpu.operation_costs import summed_comparisons
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles, tile_parts
 from tcl.codegen.choose.cpu.unrolled_steps import kept_inside, live_registers, window_of
 from tcl.codegen.choose.cpu.variants import (
@@ -216,7 +215,7 @@ def _fastest_within(
 ) -> TileChoice:
     """As ``fastest``; in most register tiles these bounds have to hold, if there are any."""
     plain = _core(program, nest, device, fused, bounds)
-    cores, asked, nest = [plain], nest, plain.nest
+    cores, nest = [plain], plain.nest
     for products in dot_products(program, nest, device) if fused.sums == 1 else ():
         core = plain.in_words(products)
         if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
@@ -230,11 +229,9 @@ def _fastest_within(
         found = _least([found, _best(core, found.cycles)])
     if not device.halves_vectors:
         return found
-    half = replace(device, vector_bits=device.vector_bits // 2)
+    core = plain.in_halves()
     if compacted := found.core.compacted:
-        core = _through_lists(program, nest, half, fused, compacted)
-    else:
-        core = _core(program, asked, half, fused, bounds)
+        core = _through_lists(program, nest, core.device, fused, compacted)
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
@@ -306,7 +303,7 @@ def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:
     fewer lanes; or they count where comparisons hold."""
     if dim.reduction or dim.extent == 1 or core.lanes == 1 or not _may_have_lanes(core, dim):
         return False
-    if summed_comparisons(core.nest, core.fused.points):
+    if core.compared:
         return True
     apart = (a for a in core.reads if a.strides.get(dim.name, 0) not in (0, a.itemsize))
     return dim.extent % lanes > 0 or not all(core.worth_staging(a, dim.name, {}) for a in apart)
