@@ -168,17 +168,20 @@ class ChunkGroup:
             return False
         if far and self._torn_cycles(program, sizes, everything, device) >= _WORTH * work:
             return False
-        return saved > self._lost_reuse(program, sizes, device)
+        return saved > self._lost_reuse(program, sizes, device, saved)
 
-    def _lost_reuse(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> float:
+    def _lost_reuse(
+        self, program: ir.Program, sizes: Sequence[int], device: CpuProfile, enough: float
+    ) -> float:
         """Cycles that chunks of fewer points than a register tile add to nests that read operands
         again, whose rows share what is then loaded and computed for each chunk, and to those that
-        reduce nothing, whose rows of memory chunks of columns tear."""
+        reduce nothing, whose rows of memory chunks of columns tear; or some, if they are ``enough``
+        already."""
         lost = 0.0
         most = max(n.points for n in self.nests)
         for position, nest in enumerate(self.nests):
             counts = reuses(nest) if nest.reduces else nest.points * _HEAVY >= most
-            if nest.sequential or not counts:
+            if nest.sequential or not counts or lost >= enough:
                 continue
             whole = fastest_way(program, nest, device)
             if not isinstance(whole, TileChoice):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
@@ -81,6 +82,8 @@ class AlongLanes:
     windows: tuple[dict[str, int], ...]
     """Short reductions, with their extents, that may be written out wholly, as their points share
     elements with those of neighbouring results."""
+    priced: dict[tuple[tuple[str, int], ...], tuple[float, float]] = field(default_factory=dict)
+    """Register tiles → cycles of the arithmetic of a step, and of stores, of those asked for."""
 
 
 class LaneRead(NamedTuple):

@@ -120,13 +120,22 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
             found = [(cut, times * full) for cut, times in found]
     parts, left, steps = [], 0.0, _steps(core, lane, sizes)
     for cut, times in found:
-        work, stored = _work(core, lane, cut), _store_cycles(core, lane, cut)
+        work, stored = _work_and_stores(core, lane, cut)
         if core.reduces:
             stored /= max(1, min(steps // _vectors_along(core, lane, cut), _DEPTH))
         least = times * (max(work, core.latency) + stored)
         parts.append((cut, times, work, stored, least))
         left += least
     return TileParts(parts, left, core.before + left * _ROUNDED)
+
+
+def _work_and_stores(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[float, float]:
+    """Cycles of the arithmetic of one step of a register tile, and of its stores. What is left of a
+    tile at the ends of dimensions is often another tile."""
+    known, key = along_lanes(core, lane).priced, tuple(sizes.items())
+    if key not in known:
+        known[key] = _work(core, lane, sizes), _store_cycles(core, lane, sizes)
+    return known[key]
 
 
 def nest_cycles(
