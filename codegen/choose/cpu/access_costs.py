@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -39,7 +39,7 @@ from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
 from tcl.codegen.loopir.walk import behind_names, dims_of_lets, dims_of_values, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import provably_equal, representative
 
 PAGE = 4096

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, STREAMS
 from tcl.codegen.choose.cpu.footprints import memory_rate
@@ -25,7 +24,7 @@ from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""

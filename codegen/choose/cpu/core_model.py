@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from tcl.codegen.choose.cpu.access_costs import (
@@ -60,7 +60,7 @@ from tcl.codegen.loopir.terms import guard, terms
 from tcl.codegen.loopir.walk import loads, operands, values_of, walk
 from tcl.codegen.passes.cpu.cut import cut_bounds, cut_wholly, mostly_held, reached_share
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import provably_equal
 
 SHORT_LOOP = 8

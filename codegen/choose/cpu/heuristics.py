@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PAGE, OperandAccess
@@ -41,6 +40,7 @@ from tcl.codegen.passes.cpu.shared_values import computed_before, same_dims, wit
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import made_of, natural_level
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
+from tcl.common.dataclass import replace
 
 _NONE_PLANNED: Mapping[str, ir.Nest] = MappingProxyType({})
 _WORTH_TILING = 32

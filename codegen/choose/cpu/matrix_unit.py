@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, PanelCost, access_of
@@ -32,7 +31,7 @@ from tcl.codegen.passes.cpu.dot import dotted, matrix_dots, matrix_fragment
 from tcl.codegen.passes.cpu.matrix import multiplied_along, rows_in_place
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.long_sums import most_points
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size
 
 _SIDE = 2

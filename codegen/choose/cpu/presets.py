@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
@@ -34,7 +33,7 @@ from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.fusion.groups import PerResult, fusion_groups
 from tcl.codegen.passes.split import parts_of
 from tcl.codegen.passes.vectorize import outputs
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Size, provably_divides, representative
 
 MODELLED = ("mlp", "conv")

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -43,7 +42,7 @@ from tcl.codegen.passes.cpu.cut import bounds_asked, holding
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import Undecided, provably_equal
 from tcl.grammar.syntax.types import FLOAT16
 

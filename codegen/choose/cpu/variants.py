@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.costs import (
@@ -26,7 +25,7 @@ from tcl.codegen.passes.cpu.cut import cut_wholly
 from tcl.codegen.passes.cpu.dot import Products, depths, products_of
 from tcl.codegen.passes.cpu.skip import condition_dims, why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with
-from tcl.common.dataclass import dataclass
+from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import representative
 
 _PERIOD = 32

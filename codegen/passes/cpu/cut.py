@@ -8,7 +8,6 @@ them, it is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from tcl.codegen.loopir.periods import periods_of, within_periods
 from tcl.codegen.loopir.terms import guard, guards
 from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
+from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
 
 _WORTH = 7 / 8
