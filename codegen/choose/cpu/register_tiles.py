@@ -649,7 +649,7 @@ def tiles_of(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[di
     extents = {d.name: d.extent for d in core.nest.dims}
     registers = core.device.vector_registers
     apart = core.products is None and _is_computed_apart(core.nest.point)
-    loaded = _LOADED * max(0, _own_operands(core) - 1)
+    loaded = _LOADED * max(0, _own_operands(core) - 1) if core.fused.sums > 1 else 0
     vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.compacted else _ONE_ROW))
     along = lane is not None and core.nest.dim(lane).reduction
     far = [a for a in core.reads if along and a.whole > core.device.l2_bytes]
