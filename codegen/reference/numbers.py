@@ -75,16 +75,14 @@ def nudged(x: Number, by: Number, off: Number, seed: Number) -> Number:
     moves nothing."""
     if seed == 0.0:
         return x
-    # Floating-point remainders take three times as long. With its sign: what cancels in a sum is
-    # not to be moved by the same number.
+    # Floating-point remainders take three times as long, and so do branches, which nothing
+    # predicts. With its sign: what cancels in a sum is not to be moved by the same number.
     digits = np.float64(x).view(np.int64) & np.int64((1 << 52) - 1)
     drawn = math.copysign(1.0 + np.float64(digits) * 2.0**-52, x) * abs(seed)
-    drawn = drawn - math.floor(drawn)
-    times = 2.0 + 8.0 * (drawn if drawn < 0.5 else drawn - 0.5)
-    if (drawn < 0.5) == (seed > 0.0):
-        times = -times
-    held = np.float64(np.float32(x)) == x
-    return x + off * times if held else x + (x * by + off) * times
+    drawn = drawn - np.floor(drawn) - 0.5
+    times = math.copysign(1.0, seed) * (math.copysign(2.0, drawn) + 8.0 * drawn)
+    part = 0.0 if np.float64(np.float32(x)) == x else x * by
+    return x + (part + off) * times
 
 
 def float_to_int(x: Number, low: Number, high: Number) -> Number:

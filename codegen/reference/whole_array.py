@@ -27,21 +27,24 @@ from tcl.grammar.tree.traverse import is_exact, walk
 Array: TypeAlias = npt.NDArray[Any]
 
 MAX_POINTS = 1 << 26
-"""Largest iteration space that is spread out in memory."""
+"""Largest iteration space that is spread out in memory, unless less is said."""
 
 
 class NoFormulationError(Exception):
     """NumPy has no function for a built-in, or the intermediate arrays would be too large."""
 
 
-def whole_array(sized: SizedDef) -> Callable[[Sequence[Array], Sequence[Array]], None]:
+def whole_array(
+    sized: SizedDef, most: int = MAX_POINTS
+) -> Callable[[Sequence[Array], Sequence[Array]], None]:
     """The def as a function ``(inputs, outputs)`` that writes into the outputs.
 
     It raises ``NoFormulationError`` when called, before writing anything, if there is none, and
-    ``IndexError`` for a data-dependent subscript out of range.
+    ``IndexError`` for a data-dependent subscript out of range. ``most``: points that it spreads
+    out in memory.
     """
     tensors = sized.checked.inputs + sized.checked.outputs
-    runs = [_Statement(sized, s) for s in sized.statements]
+    runs = [_Statement(sized, s, most) for s in sized.statements]
 
     def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         given = zip(tensors, (*inputs, *outputs), strict=True)
@@ -59,6 +62,7 @@ class _Statement:
 
     sized: SizedDef
     own: SizedStatement
+    most: int
     axes: dict[str, int] = field(init=False)
     analysis: Analysis = field(init=False)
     arrays: Mapping[str, Array] = field(init=False)
@@ -89,7 +93,7 @@ class _Statement:
         shape = tuple(self.own.extent(i) for i in statement.all_indices)
         result = self._contraction()
         if result is None:
-            if math.prod(shape) > MAX_POINTS:
+            if math.prod(shape) > self.most:
                 raise NoFormulationError(f"{math.prod(shape)} points are too many for NumPy")
             with np.errstate(all="ignore"):
                 self._bind()
@@ -118,7 +122,7 @@ class _Statement:
         """Point after point, by NumPy's ``ufunc.at``; sums and products of floats in float64."""
         statement = self.own.statement
         shape = tuple(self.own.extent(i) for i in statement.all_indices)
-        if math.prod(shape) > MAX_POINTS:
+        if math.prod(shape) > self.most:
             raise NoFormulationError(f"{math.prod(shape)} points are too many for NumPy")
         array, type_ = self.arrays[place.tensor], place.type
         origin = self.sized.origins[place.tensor]
@@ -409,9 +413,8 @@ def nudged(x: Array, by: Array, off: Array, seed: Array) -> Array:
         return x
     digits = np.asarray(x, order="C").view(np.int64) & np.int64((1 << 52) - 1)
     drawn = np.copysign(1.0 + digits * 2.0**-52, x) * np.abs(seed)
-    drawn -= np.floor(drawn)
-    low = drawn < 0.5
-    times = np.where(low == (seed > 0.0), -1.0, 1.0) * (2.0 + 8.0 * (drawn - np.where(low, 0, 0.5)))
+    drawn -= np.floor(drawn) + 0.5
+    times = np.copysign(1.0, seed) * (np.copysign(2.0, drawn) + 8.0 * drawn)
     held = x.astype(np.float32) == x
     moved: Array = x + (np.where(held, 0.0, x * by) + off) * times
     return moved
