@@ -73,13 +73,14 @@ _PAIRS = 6
 """Of runs, up and down, that move everything by other numbers ..."""
 _FEWEST = 2
 """... and where a run takes long."""
-_AFFORDED = 1_000_000_000
-"""Operations of all pairs together, if ``_FEWEST`` do not take more."""
+_AFFORDED = 6_000_000_000
+"""Operations of all pairs together, what moves included: two seconds, if ``_FEWEST`` do not take
+more."""
 _BY_ARRAYS = 100_000_000
 """Operations of all runs, for each statement, that NumPy does on whole arrays before Numba has
 compiled the statement and done them ..."""
 _IN_MEMORY = 1 << 22
-"""... if no statement has more points than these: some arrays of 32 MB."""
+"""... if no statement but sums of products has more points than these: some arrays of 32 MB."""
 Moved: TypeAlias = Callable[[c.Expr, ScalarType], c.Expr]
 """From an expression in float64, and the type that it had before, to what stands in its place."""
 
@@ -220,13 +221,17 @@ def roundings(
     inputs: Sequence[_Array],
     initial: Sequence[_Array],
     rounded: Sequence[_Array] | None = None,
+    *,
+    briefly: bool = False,
 ) -> tuple[Rounding, ...]:
     """Of each output how far rounding may take it; ``UNKNOWN`` where nothing is known, as of all
     outputs of a def with neither float32 nor float64.
 
     ``initial``: outputs with the values that they have before; ``rounded``: what the reference
     computes, all elements of it, if that is known. Of a def that is too large to be
-    computed whole, a sample counts. Computes the reference up to fourteen times, or 26 if elements
+    computed whole, a sample counts. ``briefly``: only by how much nearly all elements are off,
+    which is most of what kernels need, and which NumPy mostly knows before Numba has compiled
+    anything. The rest computes the reference up to fourteen times, or 26 if elements
     of very different sizes are found by runs of their own, and a def with float64 twice more.
     """
     types = {t.type for t in sized.checked.tensors.values()} & {FLOAT32, FLOAT64}
@@ -234,22 +239,26 @@ def roundings(
     unknown = (UNKNOWN,) * count
     if not types:
         return unknown
-    sized, initial = _values_apart(sized, initial)
+    if not briefly:
+        sized, initial = _values_apart(sized, initial)
     outputs = sized.checked.outputs
     if len(outputs) > count:
         rounded = None
     try:
-        runs = _Runs(sized, inputs, initial, rounded)
+        runs = _Runs(sized, inputs, initial, rounded, briefly=briefly)
         errors = runs.errors()
         if FLOAT64 in types:
             narrow = _in_type(sized, FLOAT64, FLOAT32)
-            short = _Runs(narrow, _narrowed(inputs), _narrowed(initial)).errors()
+            begun = _narrowed(inputs), _narrowed(initial)
+            short = _Runs(narrow, *begun, briefly=briefly).errors()
             errors = [
                 max(error, _LESS * of_float32) if t.type == FLOAT64 else error
                 for t, error, of_float32 in zip(outputs, errors, short, strict=True)
             ]
     except (TclError, IndexError, MemoryError):  # in float64 the data may lead elsewhere
         return unknown
+    if briefly:
+        return tuple(map(Rounding, errors))
     try:
         return runs.roundings(errors)[:count]
     except (TclError, IndexError, MemoryError):
@@ -265,28 +274,42 @@ class _Runs:
         inputs: Sequence[_Array],
         initial: Sequence[_Array],
         rounded: Sequence[_Array] | None = None,
+        *,
+        briefly: bool = False,
     ) -> None:
         self._outputs = sized.checked.outputs
         self._initial = initial
-        if rounded is None:
-            self._rounded = [a.copy() for a in initial]
-            whole = compute(sized, inputs, self._rounded).whole
-        else:
-            self._rounded, whole = list(rounded), True
-        self._limit = _ALL if whole else WHOLE
-        operations = min(all_operations(sized), _ALL if whole else SAMPLED)
-        self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))
         self._movable = _movable(sized)
-        points = (math.prod(map(s.extent, s.ranges)) for s in sized.statements)
-        each = all_operations(self._movable) // max(1, len(sized.statements))
-        fits = whole and max(points, default=0) <= _IN_MEMORY
-        self._by_arrays = fits and (1 + 2 * self._pairs) * each <= _BY_ARRAYS
         pairs = zip(inputs, sized.checked.inputs, strict=True)
         self._inputs = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in pairs]
+        self._runs, self._limit, exact = 1, _ALL, None
+        if briefly and self._on_arrays(sized):
+            exact = _on_arrays(in_float64(sized), self._inputs, self._begun())
+            if exact is not None and rounded is None:
+                rounded = _on_arrays(sized, inputs, [a.copy() for a in initial])
+        whole = True
+        if rounded is None:
+            rounded = [a.copy() for a in initial]
+            whole = compute(sized, inputs, rounded).whole
+        self._rounded = list(rounded)
+        self._positions: tuple[_Positions | None, ...] = (None,) * len(initial)
+        if exact is not None:
+            self._exact = exact
+            return
+        self._limit = _ALL if whole else WHOLE
+        operations = min(all_operations(self._movable), _ALL if whole else SAMPLED)
+        self._pairs = max(_FEWEST, min(_PAIRS, _AFFORDED // max(1, 2 * operations)))
+        self._runs += 2 * self._pairs
+        self._by_arrays = whole and self._on_arrays(self._movable)
         if whole:
             self._exact, self._positions = self._moved(0.0, [0.0] * len(initial))
         else:  # a sample of fewer operations has other elements: those that were rounded
             self._exact, self._positions = self._computed(in_float64(sized), self._inputs)
+
+    def _on_arrays(self, sized: SizedDef) -> bool:
+        """Whether NumPy has done all runs on whole arrays before Numba has compiled the def."""
+        operations = self._runs * all_operations(sized)
+        return operations <= _BY_ARRAYS * len(sized.statements)
 
     def _moved(
         self, seed: float, offs: Sequence[float]
@@ -299,15 +322,13 @@ class _Runs:
         self, sized: SizedDef, inputs: Sequence[_Array]
     ) -> tuple[list[_Array], tuple[_Positions | None, ...]]:
         if self._by_arrays:
-            try:
-                found = self._begun()
-                with np.errstate(all="ignore"):
-                    whole_array(sized)(inputs, found)
+            found = _on_arrays(sized, inputs, self._begun())
+            if found is not None:
                 return found, (None,) * len(found)
-            except NoFormulationError:
-                self._by_arrays = False
-        found, runs = self._begun(), 1 + 2 * self._pairs
-        return found, compute(sized, inputs, found, whole=self._limit, runs=runs).positions
+            self._by_arrays = False
+        found = self._begun()
+        computed = compute(sized, inputs, found, whole=self._limit, runs=self._runs)
+        return found, computed.positions
 
     def _begun(self) -> list[_Array]:
         """The outputs of a run in float64, with the values that they have before."""
@@ -352,6 +373,18 @@ class _Runs:
         self, others: Sequence[_Array], places: Sequence[_Positions | None]
     ) -> list[_Array]:
         return [*map(_change, self._exact, others, places)]
+
+
+def _on_arrays(
+    sized: SizedDef, inputs: Sequence[_Array], outputs: list[_Array]
+) -> list[_Array] | None:
+    """The outputs as NumPy computes them on whole arrays; None if it cannot."""
+    try:
+        with np.errstate(all="ignore"):
+            whole_array(sized, _IN_MEMORY)(inputs, outputs)
+    except NoFormulationError:
+        return None
+    return outputs
 
 
 def _common(one: _Positions | None, other: _Positions | None) -> _Positions | None:

@@ -177,11 +177,13 @@ class ProgramBackend:
         _results[:] = [(self, outputs)] if computed.whole and small else []
         return computed
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
         known = next((outputs for backend, outputs in _results if backend == self), None)
-        _results.clear()
-        return reference.roundings(self.sized, inputs, self.problem().outputs, known)
+        if not briefly:
+            _results.clear()
+        begun = self.problem().outputs
+        return reference.roundings(self.sized, inputs, begun, known, briefly=briefly)
 
     def brief_reference(
         self, inputs: Sequence[Array], outputs: Sequence[Array]

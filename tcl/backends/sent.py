@@ -104,10 +104,10 @@ class CpuRunner:
             launcher = launcher.at(found.at(dict(self.sizes)))
         return lambda inputs, outputs: launcher((*inputs, *outputs))
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
         sized = sized_defs.sized_once(self.source, self.entry, tuple(a.shape for a in inputs))
-        return reference.roundings(sized, inputs, self.problem().outputs)
+        return reference.roundings(sized, inputs, self.problem().outputs, briefly=briefly)
 
 
 def arrived(class_: type[_T], content: bytes) -> _T:

@@ -32,6 +32,8 @@ def f(float(M, K) A, float(K, N) B) -> (S, T, Place) {
 }
 """
 """Sums of which many cancel, though what they are made of is large."""
+DTYPES = {"float": np.float32, "double": np.float64}
+ONES = np.linspace(1, 2, 100, dtype=np.float32)
 
 
 def run(source: str, *inputs: Array) -> tuple[Any, list[Array], list[Array]]:
@@ -74,6 +76,54 @@ def test_the_error_of_a_sum_passes_through_a_saturating_function(
     wrong = mismatch("T", expected[1] + np.float32(20 * error), expected[1], depth, Rounding(error))
     assert wrong is not None
     assert "(400 of 400 elements differ; " in wrong
+
+
+@pytest.mark.parametrize("type_", ["float", "double"])
+def test_errors_are_known_before_anything_is_compiled(
+    type_: str, inputs: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many operations as cepstra of a second of speech take, which Numba compiled for seconds
+    and did 25 times with everything moved before a search knew that its first kernel is right."""
+    source = SQUASHED.replace("float(", f"{type_}(")
+    given = tuple(np.tile(a, (12, 12)).astype(DTYPES[type_]) for a in inputs)
+    sized, zeros, expected = run(source, *given)
+    wanted = [each.error for each in roundings(sized, given, zeros, expected)]
+    monkeypatch.setattr(rounding_runs, "_BY_ARRAYS", 100_000_000)
+    monkeypatch.setattr(
+        rounding_runs, "compute", lambda *given, **settings: pytest.fail("compiled")
+    )
+    found = roundings(sized, given, zeros, expected, briefly=True)
+    assert not any(each.places.size for each in found)
+    for each, error in zip(found, wanted, strict=True):
+        # Float64 is known from float32, of which NumPy adds up more terms in a row.
+        times = 4 if type_ == "double" else 1 + 1e-6
+        assert error / times <= each.error <= error * times
+
+
+def test_what_numpy_cannot_do_is_known_briefly_too() -> None:
+    sized, zeros, expected = run("def f(float(N) A) -> (O) { O(i) = lgamma(A(i)) * 3.3 }", ONES)
+    (found,), (wanted,) = (
+        roundings(sized, [ONES], zeros, expected, briefly=briefly) for briefly in (True, False)
+    )
+    assert found.error == wanted.error > 0
+
+
+def test_runs_are_as_many_as_what_moves_everything_affords(
+    inputs: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moves take most of the time of a sum: by the operations of the def there were six pairs."""
+    sized, zeros, expected = run(SQUASHED, *inputs)
+    monkeypatch.setattr(rounding_runs, "_AFFORDED", 13 * all_operations(sized))
+    seeds = set[float]()
+    moved = rounding_runs._Runs._moved
+
+    def noted(self: Any, seed: float, offs: Any) -> Any:
+        seeds.add(seed)
+        return moved(self, seed, offs)
+
+    monkeypatch.setattr(rounding_runs._Runs, "_moved", noted)
+    roundings(sized, inputs, zeros, expected)
+    assert len(seeds - {0.0}) == 4
 
 
 def test_an_error_is_that_of_float32_against_float64(inputs: tuple[Array, Array]) -> None:
@@ -315,7 +365,7 @@ DECIDED = {
     [(name, "float") for name in DECIDED] + [(name, "double") for name in [*DECIDED][1:]],
 )
 def test_what_rounding_decides_may_be_either(name: str, type_: str) -> None:
-    draw, dtype = np.random.default_rng(1), np.float32 if type_ == "float" else np.float64
+    draw, dtype = np.random.default_rng(1), DTYPES[type_]
     a = np.round(draw.normal(0, 1, (20_000, 8)), 2).astype(dtype)
     b = draw.normal(0, 1, (20_000, 8)).astype(dtype)
     sized, zeros, expected = run(DECIDED[name].replace("float(", f"{type_}("), a, b)

@@ -144,7 +144,7 @@ class FakeBackend:
         outputs[0][:] = inputs[0] * 2
         return None
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
         return (UNKNOWN,)
 
     def runner(self) -> FakeBackend:

@@ -23,7 +23,7 @@ from tcl.tuner.measure.correctness import Expected, accumulation_depths
 from tcl.tuner.measure.evaluate import (
     Evaluator,
     compute_reference,
-    compute_roundings,
+    more_roundings,
     set_up,
 )
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -67,10 +67,10 @@ def test_a_kernel_that_changes_inputs_spoils_nothing_for_the_next() -> None:
 
 @dataclass(frozen=True)
 class RoundingBackend(FakeBackend):
-    """Its kernels are ``off`` by so much, and its reference by 1e-4."""
+    """Its kernels are ``off`` by so much, and its reference by 1e-4, or 2e-5 as is known soon."""
 
     off: float = 0.0
-    asked: list[int] = field(default_factory=list)
+    asked: list[bool] = field(default_factory=list)
 
     def load(self, code: bytes) -> CompiledKernel:
         def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -78,36 +78,38 @@ class RoundingBackend(FakeBackend):
 
         return kernel
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
-        self.asked.append(len(inputs))
-        return (Rounding(1e-4),)
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
+        self.asked.append(briefly)
+        return (Rounding(2e-5 if briefly else 1e-4),)
 
 
 @pytest.mark.parametrize(
     ("off", "verdict", "asked"),
     [
-        (0.0, Verdict.CORRECT, 0),
-        (1e-3, Verdict.CORRECT, 1),
-        (1e-2, Verdict.CORRECTNESS, 1),
+        (0.0, Verdict.CORRECT, []),
+        (2e-4, Verdict.CORRECT, [True]),
+        (1e-3, Verdict.CORRECT, [True, False]),
+        (1e-2, Verdict.CORRECTNESS, [True, False]),
     ],
 )
 def test_a_difference_is_held_against_the_references_own_error(
-    off: float, verdict: Verdict, asked: int
+    off: float, verdict: Verdict, asked: list[bool]
 ) -> None:
     backend = RoundingBackend(off=off)
     one = evaluator(backend)
     for _ in range(2):
         outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
         assert outcome.verdict is verdict, outcome
-    assert len(backend.asked) == asked  # once, and only where something differs
+    assert backend.asked == asked  # once each, and only where something differs by more
 
 
 def test_roundings_are_asked_for_and_not_computed_where_somebody_else_does() -> None:
     backend = RoundingBackend(off=1e-3)
     one, code = evaluator(backend), backend.compile(FakeOptions(1))
-    one.evaluate(code, None, asks=True)
-    assert one.doubted and not backend.asked
-    one.roundings = compute_roundings(backend)
+    for known in range(2):
+        one.evaluate(code, None, asks=True)
+        assert one.doubted and len(backend.asked) == known
+        one.roundings = more_roundings(backend, one.roundings)
     assert one.evaluate(code, None, asks=True).verdict is Verdict.CORRECT
     assert not one.doubted
 
@@ -120,12 +122,12 @@ class NotingBackend(RoundingBackend):
     noted: str = ""
     fails: int = 0
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
         if self.fails and os.getpid() != self.fails:
             raise MemoryError
         with open(self.noted, "a") as file:
             file.write(f"{os.getpid()}\n")
-        return (Rounding(1e-4),)
+        return super().roundings(inputs, briefly=briefly)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -151,8 +153,8 @@ def test_a_process_that_compiles_computes_roundings_while_others_are_measured(
             pool.kill()
     assert sorted(found) == [10, 20, 30] and times is not None
     assert {each.verdict for each in found.values()} == {Verdict.CORRECT}
-    (by,) = noted.read_text().split()
-    assert (int(by) == pid) == fails
+    by = noted.read_text().split()
+    assert len(by) == 2 and {int(each) == pid for each in by} == {fails}
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,11 @@ def test_a_coarser_type_on_the_way_counts(body: str, ulps: int) -> None:
     assert depth == ulps**2
 
 
+def roundings_of(backend: CpuBackend) -> Sequence[Rounding]:
+    """All that is known in the end."""
+    return more_roundings(backend, ((),))[-1]
+
+
 def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +270,7 @@ def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
     source = "def f(float(M, N) A) -> (O, S) { O(m, n) = exp(A(m, n)) S(m) +=! O(m, n) }"
     a = np.random.default_rng(0).normal(0, 5, (13, 17)).astype(np.float32)
     backend = CpuBackend.create(source, "f", [a], str(tmp_path))
-    alone = compute_roundings(backend)
+    alone = roundings_of(backend)
     compute_reference(backend)
 
     def computed(sized: SizedDef, *others: Any, **settings: Any) -> ComputedElements:
@@ -271,13 +278,13 @@ def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
         return compute(sized, *others, **settings)
 
     monkeypatch.setattr("tcl.codegen.reference.rounding.compute", computed)
-    found = compute_roundings(backend)
+    found = roundings_of(backend)
     with pytest.raises(AssertionError):  # it is not kept for longer
-        compute_roundings(backend)
+        roundings_of(backend)
     monkeypatch.setattr("tcl.backends.program_backend._KEPT", 13 * 17 * 4)  # the sums besides
     compute_reference(backend)
     with pytest.raises(AssertionError):
-        compute_roundings(backend)
+        roundings_of(backend)
     for one, other in zip(found, alone, strict=True):
         assert one.error == other.error > 0
         np.testing.assert_array_equal(one.places, other.places)

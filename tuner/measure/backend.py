@@ -112,9 +112,9 @@ class Runner(Protocol):
     def problem(self) -> Problem:
         """The arrays, in the process that runs the kernels; called once there."""
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+    def roundings(self, inputs: Sequence[Array], *, briefly: bool) -> Sequence[Rounding]:
         """Of each output how far rounding takes what ``reference`` computes. Takes a few times as
-        long as ``reference``."""
+        long as ``reference``, unless ``briefly``: then it is what is known soon."""
 
 
 class Backend(Runner, Protocol[_Options_contra]):

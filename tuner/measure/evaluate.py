@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.errors import OptionsError
@@ -95,9 +95,19 @@ def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome
         return Outcome(Verdict.COMPILE, message=_sentence(error))
 
 
-def compute_roundings(backend: Backend[Any]) -> tuple[Rounding, ...]:
-    """Of each output how far rounding takes what the reference computes."""
-    return tuple(backend.roundings(backend.problem().inputs))
+Roundings: TypeAlias = tuple[Sequence[Rounding], ...]
+"""Of each output how far rounding takes what the reference computes: what is known soon, then what
+``ALL_ROUNDINGS`` know. Both are computed only if kernels differ by more than what is known
+before."""
+ALL_ROUNDINGS = 2
+
+
+def more_roundings(
+    backend: Runner, known: Roundings, inputs: Sequence[Array] | None = None
+) -> Roundings:
+    """What is known, and what comes next. ``inputs``: the backend's, if they are there."""
+    given = backend.problem().inputs if inputs is None else inputs
+    return (*known, tuple(backend.roundings(given, briefly=len(known) < ALL_ROUNDINGS - 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,11 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """A kernel differs from the reference, and nobody has said how far rounding takes that."""
+    """A kernel differs from the reference by more than what is known explains, and more can be
+    known."""
+
+    known: int
+    """Of ``ALL_ROUNDINGS``."""
 
 
 class _WrongError(Exception):
@@ -152,8 +166,8 @@ class Evaluator:
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
-        self.roundings: Sequence[Rounding] | None = None
-        """Of the reference; None until a kernel differs from it by more than rounding
+        self.roundings: Roundings = ()
+        """Of the reference; none until a kernel differs from it by more than rounding
         usually explains."""
         self._asks = False
         """Whether somebody else computes them ..."""
@@ -339,11 +353,11 @@ class Evaluator:
         if found in self._right:
             return None
         wrong = self._mismatch(place, own)
-        if wrong is not None and self.roundings is None:
+        while wrong is not None and len(self.roundings) < ALL_ROUNDINGS:
             if self._asks:
                 self.doubted = True
                 return wrong
-            self.roundings = self._backend.roundings(self._problem.inputs)
+            self.roundings = more_roundings(self._backend, self.roundings, self._problem.inputs)
             wrong = self._mismatch(place, own)
         if wrong is None and (self._knows_all or self._whole is not None):
             self._right.add(found)
@@ -351,7 +365,8 @@ class Evaluator:
 
     def _mismatch(self, place: PlacedArrays, own: Sequence[Expected]) -> str | None:
         """What is wrong with the results that lie at a place."""
-        roundings = self.roundings or [UNKNOWN] * len(self._problem.names)
+        unknown = [UNKNOWN] * len(self._problem.names)
+        roundings = self.roundings[-1] if self.roundings else unknown
         for comparisons, differing in ((self._expected or (), 1), (self._whole or own, 2)):
             compared = zip(comparisons, place.values(), roundings, strict=False)
             for expected, values, rounding in compared:
@@ -423,15 +438,15 @@ def evaluate_candidate(
     code: bytes,
     best: float | None,
     yardstick: Timed | None = None,
-    roundings: Sequence[Rounding] | None = None,
+    roundings: Roundings = (),
     asks: bool = False,
 ) -> Outcome | Doubted:
     """Verdict and times of compiled code, in a worker that was set up. ``roundings``: of the
     reference, if they are known; else the worker computes them when they decide, or ``asks``."""
     (evaluator,) = _evaluators
-    evaluator.roundings = evaluator.roundings or roundings
+    evaluator.roundings = max(evaluator.roundings, roundings, key=len)
     outcome = evaluator.evaluate(code, best, yardstick, asks=asks)
-    return Doubted() if evaluator.doubted else outcome
+    return Doubted(len(evaluator.roundings)) if evaluator.doubted else outcome
 
 
 def race_candidates(
@@ -439,14 +454,14 @@ def race_candidates(
     known: Sequence[bool] | None = None,
     rounds: int = ROUNDS,
     budget: float = BUDGET,
-    roundings: Sequence[Rounding] | None = None,
+    roundings: Roundings = (),
 ) -> list[Placed | Outcome]:
     """Times of compiled code, taken in turns, in a worker that was set up. ``known``: it has to
     have run nothing before, and whether each is known to be right in such a process; those that are
     not are verified, and how they end that fail is the result. A process that has run something
     ends, so that the next one is asked."""
     (evaluator,) = _evaluators
-    evaluator.roundings = evaluator.roundings or roundings
+    evaluator.roundings = max(evaluator.roundings, roundings, key=len)
     if known is not None and evaluator.used:
         os._exit(_USED)
     pairs = zip(codes, known or [True] * len(codes), strict=True)

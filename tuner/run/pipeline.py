@@ -10,15 +10,16 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import cycle
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from tcl.codegen.common.rounding import Rounding
 from tcl.common.errors import ExecutorLostError
 from tcl.tuner.measure.backend import Backend, OptionsT
 from tcl.tuner.measure.evaluate import (
+    ALL_ROUNDINGS,
     Doubted,
+    Roundings,
     Timed,
     compile_candidate,
-    compute_roundings,
     evaluate_candidate,
+    more_roundings,
     race_candidates,
 )
 from tcl.tuner.measure.paired import USUAL, RaceRules
@@ -102,8 +103,8 @@ class CandidatePipeline(Generic[OptionsT]):
         self._evaluating: dict[Future[Outcome | Doubted], tuple[Job[OptionsT], bytes]] = {}
         self._asks = self.apart and not self._compilers[0].in_turns
         """Whether the evaluator asks for roundings, which are computed here ..."""
-        self._roundings: tuple[Rounding, ...] | None = None
-        self._computing: Future[tuple[Rounding, ...]] | None = None
+        self._roundings: Roundings = ()
+        self._computing: Future[Roundings] | None = None
         self._doubted: deque[tuple[Job[OptionsT], bytes]] = deque()
         """... and candidates that wait for them."""
 
@@ -230,7 +231,7 @@ class CandidatePipeline(Generic[OptionsT]):
             job, code = self._evaluating.pop(measured)
             outcome = _result_or_outcome(measured, Verdict.RUNTIME)
             if isinstance(outcome, Doubted):
-                self._doubt(job, code)
+                self._doubt(job, code, outcome.known)
                 continue
             if self._yardstick is None and outcome.time is not None and not outcome.message:
                 first = next(iter(outcome.placements.values()), outcome.time)
@@ -252,20 +253,21 @@ class CandidatePipeline(Generic[OptionsT]):
         if self._computing is not None and self._computing.done():
             found = _result_or_outcome(self._computing, Verdict.RUNTIME)
             # If that failed, the evaluator computes them itself, and it counts as the candidate's.
-            self._asks, self._computing = False, None
-            self._roundings = None if isinstance(found, Outcome) else found
+            self._roundings = self._roundings if isinstance(found, Outcome) else found
+            self._asks = found is self._roundings and len(found) < ALL_ROUNDINGS
+            self._computing = None
             self._compiled.extendleft(reversed(self._doubted))
             self._doubted.clear()
 
-    def _doubt(self, job: Job[OptionsT], code: bytes) -> None:
-        """Have a candidate wait until it is known how far rounding takes the reference."""
-        if not self._asks:  # that has become known meanwhile
+    def _doubt(self, job: Job[OptionsT], code: bytes, known: int) -> None:
+        """Have a candidate wait until more is known of how far rounding takes the reference."""
+        if not self._asks or known < len(self._roundings):  # that has become known meanwhile
             self._compiled.appendleft((job, code))
             return
         self._doubted.append((job, code))
         if self._computing is None:
             executor = self._compilers[0].executor
-            self._computing = executor.submit(compute_roundings, self.backend)
+            self._computing = executor.submit(more_roundings, self.backend, self._roundings)
 
 
 def _result_or_outcome(future: Future[_T], failure: Verdict) -> _T | Outcome:
