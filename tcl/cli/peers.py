@@ -13,11 +13,11 @@ from tcl.bench.roofline import Roofline, quantity
 from tcl.bench.rows import ROWS
 from tcl.bench.task import PeerForm, Task
 from tcl.cli.common import numpy_threads
+from tcl.cli.differences import differences
 from tcl.cli.kernels import Work
 from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
 from tcl.common.number_format import ratio_text
 from tcl.grammar.tree.canonical import canonical_hash
-from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.measure.timing import measure
 
 _NUMPY, _TORCH = (next(spec for spec in PEERS if spec.name == n) for n in ("NumPy", "torch"))
@@ -99,15 +99,12 @@ def _by_reference(work: Work) -> PeerForm:
 def _wrong(
     work: Work, expected: Mapping[str, Array], names: Sequence[str], results: Sequence[Array]
 ) -> str | None:
-    depths = accumulation_depths(work.sized)
-    for name, actual in zip(names, results, strict=True):
-        wanted = expected[name]
-        if actual.dtype != wanted.dtype and wanted.dtype.kind in "iu":
-            actual = actual.astype(wanted.dtype)  # peers count in other integers
-        wrong = mismatch(name, actual, wanted, depths[name])
-        if wrong is not None:
-            return wrong
-    return None
+    found = dict(zip(names, results, strict=True))
+    for name, actual in found.items():
+        type_ = expected[name].dtype
+        if actual.dtype != type_ and type_.kind in "iu":
+            found[name] = actual.astype(type_)  # peers count in other integers
+    return next(iter(differences(work, found, expected, differing=2)), None)
 
 
 def won(yardstick: Roofline, seconds: float, beside: Mapping[str, float]) -> str | None:

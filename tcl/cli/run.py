@@ -25,12 +25,12 @@ from tcl.cli.common import (
     was_given,
     without_threads,
 )
+from tcl.cli.differences import differences
 from tcl.cli.kernels import Work, parse_options
 from tcl.cli.output import dying
-from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import DEFAULT, MappingOptions
-from tcl.codegen.reference import compile_reference, roundings
+from tcl.codegen.reference import compile_reference
 from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.common.number_format import duration, plural
@@ -42,7 +42,6 @@ from tcl.selection.best_options import Query, known_options
 from tcl.selection.predicted_options import best_or_predicted
 from tcl.selection.suggested_options import Chosen, applied
 from tcl.selection.tune_modes import TuneMode, tune_modes
-from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 from tcl.tuner.measure.timing import measure
 
 if TYPE_CHECKING:
@@ -253,28 +252,12 @@ def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: 
         outputs=[{"name": t.name, "type": str(t.type), "shape": a.shape} for t, a in named],
     )
     if compare:
-        wrong = _differences(work, outputs)
+        expected = work.outputs()
+        compile_reference(work.sized)(work.inputs, expected)
+        names = [tensor.name for tensor in work.checked.outputs]
+        made, meant = (dict(zip(names, each, strict=True)) for each in (outputs, expected))
+        wrong = differences(work, made, meant)
         if wrong:
             fail("\n".join(wrong))
         said.say("  agrees with the reference")
     said.say(compared=compare)
-
-
-def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
-    """Sentences about outputs that are not what the reference computes."""
-    expected = work.outputs()
-    compile_reference(work.sized)(work.inputs, expected)
-    depths = accumulation_depths(work.sized)
-
-    def differences(known: Sequence[Rounding]) -> list[str]:
-        found = (
-            mismatch(tensor.name, actual, wanted, depths[tensor.name], rounding)
-            for tensor, actual, wanted, rounding in zip(
-                work.checked.outputs, outputs, expected, known, strict=True
-            )
-        )
-        return [sentence for sentence in found if sentence is not None]
-
-    if not differences([UNKNOWN] * len(outputs)):
-        return []
-    return differences(roundings(work.sized, work.inputs, work.outputs()))

@@ -66,6 +66,24 @@ def test_sums_that_go_on_are_compared_from_zero() -> None:
     assert len(peers(work, right(work), 1, pytest.fail)) == 1
 
 
+def test_a_peer_may_round_otherwise_what_cancels() -> None:
+    text = """
+# values A: 9..9.01
+# values B: 1..1.01
+def f(float(M, K) A, float(K, N) B) -> (S, Mean, O) {
+    S(m, n) +=! A(m, k) * B(k, n)
+    Mean(n) +=! S(m, n) / 64
+    O(m, n) = S(m, n) - Mean(n)
+}
+"""
+    work, said = Work.from_def(text, check(text)["f"], {"M": 64, "K": 200, "N": 40}, 0), list[str]()
+    expected = right(work)
+    assert len(peers(work, expected, 1, pytest.fail)) == 1
+    expected["O"][3, 4] *= 2
+    assert peers(work, expected, 1, said.append) == {}
+    assert "(3, 4)" in said[0]
+
+
 def test_a_wrong_peer_is_left_out_and_said() -> None:
     work, said = layernorm(), list[str]()
     expected = right(work)
