@@ -20,7 +20,7 @@ from tcl.codegen.reference.statements import emit_statement
 from tcl.common.errors import ArgumentError, CompileError
 from tcl.common.headroom import need_room_for_numba
 from tcl.common.interrupts import deferred
-from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -79,9 +79,11 @@ class _Step:
     sites: tuple[CheckedSite, ...]
 
 
-_INTERPRETED = 60_000
-"""Points of a statement up to which the interpreter has run before Numba has compiled it: some
-tenths of a second."""
+_POINT, _CALL = 2.5e-7, 5e-7
+"""Seconds that the interpreter takes for a point, and for each call in it: conversions of integers
+are calls, too, and take most of the time of subscripts."""
+_COMPILED, _STARTED = 0.2, 1.0
+"""Seconds in which Numba compiles a statement, and those in which it starts before the first."""
 
 
 def compile_reference(
@@ -95,21 +97,34 @@ def compile_reference(
     is done first with so many ``runs``.
     Raises CompileError if Numba cannot compile the text.
     """
-    shown: list[str] = []
+    functions = [
+        emit_statement(sized, s, f"statement_{k}", readable=True, unchecked=unchecked)
+        for k, s in enumerate(sized.statements)
+    ]
+    pairs = zip(sized.statements, functions, strict=True)
+    seconds = [runs * _interpreted(s, function.text) for s, function in pairs]
+    if jit is None:
+        slow = [each for each in seconds if each > _COMPILED]
+        started = _STARTED if not _compile.cache_info().currsize else 0.0
+        jit = None if sum(slow) > started + _COMPILED * len(slow) else False
     steps: list[_Step] = []
-    for number, statement in enumerate(sized.statements):
-        name = f"statement_{number}"
-        function = emit_statement(sized, statement, name, readable=True, unchecked=unchecked)
-        shown.append(function.text)
-        points = math.prod(map(statement.extent, statement.ranges))
-        if points * runs > _INTERPRETED if jit is None else jit:
+    for statement, function, taken in zip(sized.statements, functions, seconds, strict=True):
+        if taken > _COMPILED if jit is None else jit:
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
             run = compiled(same.text, stored_types(sized, same.tensors))
         else:
             run = _define(function.text, function.name, dict(namespace(False)))
         steps.append(_Step(run, function.tensors, function.sites))
-    return ReferenceKernel(sized, "\n\n".join(shown), tuple(steps))
+    shown = "\n\n".join(function.text for function in functions)
+    return ReferenceKernel(sized, shown, tuple(steps))
+
+
+def _interpreted(statement: SizedStatement, text: str) -> float:
+    """Seconds that the interpreter takes for a statement."""
+    each = text.rpartition("range(")[2].partition("terms += 1")[0]  # of the innermost loop
+    calls = len(re.findall(r"\w\(", each))
+    return math.prod(map(statement.extent, statement.ranges)) * (_POINT + _CALL * calls)
 
 
 def _define(text: str, name: str, names: dict[str, Any]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ import operator
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,49 @@ def run(text: str, *inputs: Array, jit: bool = True, unchecked: bool = False) ->
 def same_bits(a: Array, other: Any) -> bool:
     b = np.asarray(other)
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+STEP = """
+def f(float(N, N) A) -> (O, P) {
+    O(y, x) = A((y + 1) % N, x) + A(y, (x + 1) % N) + A((y + N - 1) % N, x) + A(y, (x + N - 1) % N)
+    P(y, x) = A((y + 1) % N, x) - A(y, (x + 1) % N) + A((y + N - 1) % N, x) - A(y, (x + N - 1) % N)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "before", "after"),
+    [
+        # Half a second, and more than one, each: in 1.4 s Numba has started and compiled both.
+        (STEP, 150, 0, 2),
+        (STEP, 260, 2, 2),
+        # A fourth of a second, and more than two; and nearly nothing.
+        ("def f(float(N, N) A) -> (B, C) { B(m) +=! A(m, n)  C(m) = B(m) }", 1000, 0, 1),
+        ("def f(float(N, N) A) -> (B, C) { B(m) +=! A(m, n)  C(m) = B(m) }", 3000, 1, 1),
+        # A tenth of a second, and half of one.
+        ("def f(float(N, N) A, float(N, N) B) -> (O) { O(i, j) +=! A(i, k) * B(k, j) }", 70, 0, 0),
+        ("def f(float(N, N) A, float(N, N) B) -> (O) { O(i, j) +=! A(i, k) * B(k, j) }", 120, 0, 1),
+    ],
+)
+def test_numba_compiles_what_the_interpreter_would_take_longer_for(
+    text: str, n: int, before: int, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where points were counted, steps of a grid took 3 s in the interpreter, for their
+    subscripts. ``before``, ``after``: statements that it compiles, and once it has started."""
+    sized = sized_of(text, *[np.zeros((n, n), np.float32)] * text.count("float("))
+    for count, started in ((before, False), (after, True)):
+        texts = list[str]()
+
+        def compile_(text: str, arguments: object, texts: list[str] = texts) -> object:
+            texts.append(text)
+            return print
+
+        fake = lru_cache(compile_)
+        if started:
+            fake("", ())
+        monkeypatch.setattr("tcl.codegen.reference.compiled._compile", fake)
+        compile_reference(sized)
+        assert len(texts) - started == count
 
 
 # Statements
@@ -517,25 +561,6 @@ def test_unchecked_kernels_have_no_checks() -> None:
     sized = sized_of(LOOKUP.format("int32"), np.zeros((4, 2)), np.zeros(3))
     assert "return" in compile_reference(sized, jit=False).source
     assert "return" not in compile_reference(sized, jit=False, unchecked=True).source
-
-
-def test_few_points_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba would not have compiled by then: of a def, a statement with many alone is compiled."""
-    compiled: list[str] = []
-
-    def compile_text(text: str, arguments: object) -> Callable[..., None]:
-        compiled.append(text)
-        return lambda *arrays: arrays[0].fill(7)
-
-    monkeypatch.setattr("tcl.codegen.reference.compiled._compile", compile_text)
-    text = "def f(float(M, N) A) -> (B, C) { B(m) +=! A(m, n)\n C(m) = B(m) }"
-    for columns, count in ((600, 0), (601, 1)):
-        ones = np.ones((100, columns), np.float32)
-        sized = sized_of(text, ones)
-        outputs = poisoned(sized)
-        compile_reference(sized)([ones], outputs)
-        assert len(compiled) == count
-        assert (outputs[1] == (7 if count else columns)).all()
 
 
 @BOTH
