@@ -76,9 +76,10 @@ def nudged(x: Number, by: Number, off: Number, seed: Number) -> Number:
     if seed == 0.0:
         return x
     # Floating-point remainders take three times as long, and so do branches, which nothing
-    # predicts. With its sign: what cancels in a sum is not to be moved by the same number.
-    digits = np.float64(x).view(np.int64) & np.int64((1 << 52) - 1)
-    drawn = math.copysign(1.0 + np.float64(digits) * 2.0**-52, x) * abs(seed)
+    # predicts. The digits are those of a number from 1 to 2, with its sign: what cancels in a sum
+    # is not to be moved by the same number.
+    digits = np.float64(x).view(np.int64) & np.int64(~(0x7FF << 52)) | np.int64(0x3FF << 52)
+    drawn = np.int64(digits).view(np.float64) * abs(seed)
     drawn = drawn - np.floor(drawn) - 0.5
     times = math.copysign(1.0, seed) * (math.copysign(2.0, drawn) + 8.0 * drawn)
     part = 0.0 if np.float64(np.float32(x)) == x else x * by

@@ -411,8 +411,9 @@ def nudged(x: Array, by: Array, off: Array, seed: Array) -> Array:
     """``numbers.nudged`` of arrays; ``seed`` is one number."""
     if not seed.any():
         return x
-    digits = np.asarray(x, order="C").view(np.int64) & np.int64((1 << 52) - 1)
-    drawn = np.copysign(1.0 + digits * 2.0**-52, x) * np.abs(seed)
+    bits = np.asarray(x, order="C").view(np.int64)
+    digits = bits & np.int64(~(0x7FF << 52)) | np.int64(0x3FF << 52)
+    drawn = digits.view(np.float64) * np.abs(seed)
     drawn -= np.floor(drawn) + 0.5
     times = np.copysign(1.0, seed) * (np.copysign(2.0, drawn) + 8.0 * drawn)
     held = x.astype(np.float32) == x
