@@ -169,7 +169,9 @@ def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] 
             larger = ({**sizes, s: n + 1} for s, n in sizes.items())
             shapes = [size_finding(checked, each).shapes for each in (sizes, *larger)]
             fitting.append((sizes, shapes))
-    if len(fitting) < _FITTING:
+        if len(fitting) == _FITTING:
+            break
+    else:
         return None
     sizes, (base, *grown) = fitting[0]
     symbols = [SizeClass(1, 64, 96).symbol(s) for s in sizes]

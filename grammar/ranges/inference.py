@@ -18,7 +18,7 @@ from tcl.grammar.ranges.cut import range_warnings
 from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
-from tcl.grammar.sizes.varying import largest
+from tcl.grammar.sizes.varying import largest, product_reaches
 from tcl.grammar.syntax.errors import Diagnostic, NoRangeError, RangeInferenceError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
@@ -427,7 +427,7 @@ class _Inference:
                 str(stop) if i is None else self._stop_text(i, stop)
                 for i, (_, stop) in zip(statement.axes, box, strict=True)
             )
-            if math.prod(shape) >= 2**62:
+            if product_reaches(shape, 2**62):
                 raise self._error_at(
                     statement.span,
                     f"'{statement.target}' would have shape {shape}, which is too large for any "

@@ -173,19 +173,18 @@ def _quotients(terms: Terms) -> Iterator[Quotient]:
 
 
 def _ends(terms: Terms) -> tuple[int, int]:
-    # Counted from their smallest values, atoms are not negative: without coefficients of the other
-    # sign, the constant is the end. Otherwise, each term by itself.
-    shifted = _shifted(terms)
-    others = [c for m, c in shifted.items() if m]
-    constant = shifted.get((), 0)
-    low = constant if all(c >= 0 for c in others) else None
-    high = constant if all(c <= 0 for c in others) else None
-    if low is None or high is None:
-        # No atom is negative.
-        below = [c * math.prod(a.least for a in m) for m, c in terms]
-        above = [c * math.prod(a.most for a in m) for m, c in terms]
-        low = sum(map(min, below, above)) if low is None else low
-        high = sum(map(max, below, above)) if high is None else high
+    # Each term by itself: no atom is negative.
+    below = [c * math.prod(a.least for a in m) for m, c in terms]
+    above = [c * math.prod(a.most for a in m) for m, c in terms]
+    low, high = sum(map(min, below, above)), sum(map(max, below, above))
+    if min((c for _, c in terms), default=0) < 0 < max((c for _, c in terms), default=0):
+        # Counted from their smallest values, atoms are not negative, either: without coefficients
+        # of the other sign, the constant is the end.
+        shifted = _shifted(terms)
+        others = [c for m, c in shifted.items() if m]
+        constant = shifted.get((), 0)
+        low = constant if all(c >= 0 for c in others) else low
+        high = constant if all(c <= 0 for c in others) else high
     return low, high
 
 

@@ -321,6 +321,15 @@ def limits(value: int) -> tuple[int, int]:
     return low + value._constant, high + value._constant
 
 
+def product_reaches(values: Sequence[int], least: int) -> bool:
+    """Whether numbers, none of them negative, have a product as large as this. It is multiplied out
+    only where the values' limits do not tell: of n differences it has 2**n terms."""
+    lows, highs = zip(*map(limits, values), strict=True) if values else ((), ())
+    if math.prod(max(0, low) for low in lows) >= least:
+        return True
+    return math.prod(highs) >= least and math.prod(values) >= least
+
+
 @lru_cache(REMEMBERED)
 def over(polynomial: Polynomial, constant: int, divisor: int) -> int:
     """``(polynomial + constant) // divisor``."""
