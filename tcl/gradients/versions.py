@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import TypeAlias
 
 from tcl.common.dataclass import dataclass
 from tcl.gradients.polynomials import Range
 from tcl.gradients.propagate import smooth_reads
 from tcl.gradients.ranges import Formulas, infer
+from tcl.grammar.syntax.types import BOOL
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import reads, rebuild, walk
 
@@ -23,6 +25,10 @@ Version: TypeAlias = tuple[str, int]
 MANY = 120
 """Elements that a statement reads with its names written out, beyond which those that are used
 twice are stored: before, what is read costs more than what is computed again."""
+
+
+_FEW = 12
+"""Nodes of a condition of indices that is written wherever the name is that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +104,19 @@ def steps_of(checked: c.CheckedDef, formulas: Formulas) -> list[Step]:
 def _with_names_stored(statement: c.Statement, formulas: Formulas) -> Iterator[c.Statement]:
     """The statement. If it is long with its names written out, names that are used several times
     are tensors of statements before it, so that each is differentiated once."""
-    written, uses = dict[str, int](), Counter[str]()
+    reads_, conditions, uses = dict[str, int](), dict[str, int](), Counter[str]()
     for let in (*statement.lets, c.Let("", statement.rhs)):
-        nodes = [node for node in walk(let.value) if node.type.is_float]
-        used = [node.name for node in nodes if isinstance(node, c.LetRef)]
-        uses.update(used)
-        own = sum(isinstance(node, c.Read | c.Cast) for node in nodes)
-        written[let.name] = own + sum(written[name] for name in used)
-    if written[""] <= MANY:
+        nodes = [*walk(let.value)]
+        used = [node for node in nodes if isinstance(node, c.LetRef)]
+        uses.update(node.name for node in used)
+        floats = [node.name for node in used if node.type.is_float]
+        own = sum(isinstance(node, c.Read | c.Cast) and node.type.is_float for node in nodes)
+        reads_[let.name] = own + sum(reads_[name] for name in floats)
+        bools = [node.name for node in used if node.type.is_bool]
+        own = sum(node.type.is_bool for node in nodes) - len(bools)
+        conditions[let.name] = own + sum(conditions[name] for name in bools)
+    long_floats, long_bools = reads_[""] > MANY, max(conditions.values()) > MANY
+    if not long_floats and not long_bools:
         yield statement
         return
     values: dict[str, c.Expr] = {}
@@ -116,19 +127,38 @@ def _with_names_stored(statement: c.Statement, formulas: Formulas) -> Iterator[c
     for name, value in ((let.name, put(let.value)) for let in statement.lets):
         values[name] = value
         again = uses[name] > 1 and not isinstance(value, c.Read | c.Const)
-        if again and value.type.is_float and value.type.bits > 16:
+        wide = value.type.is_float and value.type.bits > 16
+        if again and ((long_floats and wide) or (long_bools and value.type.is_bool)):
             found = {node.name for node in walk(value) if isinstance(node, c.Index)}
             indices = tuple(i for i in statement.all_indices if i in found)
             tensor = name
             while tensor in formulas.boxes or tensor in formulas.checked.tensors:
                 tensor += "_"
             at = tuple(c.Index(i, statement.span) for i in indices)
-            values[name] = c.Read(tensor, at, value.type, statement.span)
+            read: c.Expr = c.Read(tensor, at, value.type, statement.span)
+            known = _of_indices(value) if value.type.is_bool else []
+            values[name] = reduce(_both, [*known, read])
             yield c.Statement(tensor, indices, "=", False, value, (), (), (), (), statement.span)
     place = statement.place
     if place is not None:
         place = replace(place, subscripts=tuple(map(put, place.subscripts)))
     yield replace(statement, rhs=put(statement.rhs), lets=(), place=place)
+
+
+def _of_indices(condition: c.Expr) -> list[c.Expr]:
+    """What a condition says of indices alone in few words, which may guard accesses where it is
+    used."""
+    match condition:
+        case c.Binary(op="&&", left=left, right=right):
+            return [*dict.fromkeys((*_of_indices(left), *_of_indices(right)))]
+        case _:
+            nodes = [*walk(condition)]
+            long = len(nodes) > _FEW or any(isinstance(node, c.Read) for node in nodes)
+            return [] if long else [condition]
+
+
+def _both(one: c.Expr, other: c.Expr) -> c.Expr:
+    return c.Binary("&&", one, other, BOOL, one.span)
 
 
 def _plain(statement: c.Statement) -> c.Statement:

@@ -527,6 +527,30 @@ def test_names_that_use_each_other_twice_are_differentiated_once(link: str) -> N
     check_gradients(in_double(_chain(7, link)), "f", arrays, sizes={"M": 2, "N": 3})
 
 
+@pytest.mark.parametrize(
+    ("first", "link"),
+    [
+        ("X(m, n) > 0.95", "(t && W(n) > 0.95) || (!t && W(n) < 0.97)"),
+        ("X(m, n) > 0.95", "t != (t && X(m, n) < 0.97)"),
+        ("n < 2", "(t && n > 0) || (!t && m > 0)"),
+        # What guards the read after it is known of it, wherever it is stored.
+        ("n >= 1 && X(m, n - 1) > 0.95", "n >= 1 && t != (t && W(n - 1) < 0.97)"),
+    ],
+)
+def test_conditions_that_use_each_other_twice_are_written_once(first: str, link: str) -> None:
+    def chain(count: int) -> str:
+        names = _chain(count, link).partition(", t1 = ")[2]
+        value = f"t{count} ? X(m, {'n - 1' if 'n - 1' in first else 'n'}) * W(n) : W(n)"
+        head = "def f(float(M, N) X, float(N) W) -> (O)"
+        return f"{head} {{ O(m) +=! {value} where n in 0:N, t0 = {first}, t1 = {names}"
+
+    short, long = (sum(map(size_of, _right_sides(chain(count)))) for count in (8, 16))
+    assert long < 2.3 * short
+    rng = np.random.default_rng(0)
+    arrays = {"X": rng.uniform(0.9, 1, (5, 7)), "W": rng.uniform(0.9, 1, 7)}
+    check_gradients(in_double(chain(8)), "f", arrays, sizes={"M": 5, "N": 7})
+
+
 @pytest.mark.parametrize("last", ["t7 : W(n)", "(W(n) > 0.1 ? t7 : 0) : W(n)"])
 def test_a_long_name_that_a_condition_leaves_out_passes_nothing_on(last: str) -> None:
     """Where it is infinite, too, as sqrt has it at 0: 0 * inf is no 0."""
