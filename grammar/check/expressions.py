@@ -28,6 +28,10 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 _COMPARISONS = _ORDERS | {"==", "!="}
 
 
+_COMPARED = "compare it: x != 0"
+_JOINED = "=! assigns a logical not; write =, or +=! *=! min=! max=! to reduce"
+
+
 @dataclass(slots=True)
 class ExprChecker:
     scope: DefScope
@@ -211,7 +215,9 @@ class ExprChecker:
         if operand is None:
             return None
         if expr.op == "!":
-            if not self._is_bool(operand):
+            of = self.writing
+            beside = of.op_span.end if of is not None and of.op == "=" else None
+            if not self._is_bool(operand, _JOINED if beside == expr.span.start else _COMPARED):
                 return None
             return c.Unary("!", operand, t.BOOL, expr.span)
         type_ = t.arithmetic(operand.type)
@@ -270,14 +276,11 @@ class ExprChecker:
             return operand
         return c.Cast(literals.settle(operand), type_, expr.span)
 
-    def _is_bool(self, value: c.Expr) -> bool:
+    def _is_bool(self, value: c.Expr, remedy: str = _COMPARED) -> bool:
         if value.type.is_bool:
             return True
-        self._problem(
-            value.span,
-            f"expected a boolean, found {value.type}; compare it: x != 0",
-            Section.OPERATORS,
-        )
+        message = f"expected a boolean, found {value.type}; {remedy}"
+        self._problem(value.span, message, Section.OPERATORS)
         return False
 
 

@@ -584,7 +584,8 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     # types
     ("O(i) = «b(i)» ? 1 : 0", "expected a boolean, found float32"),
     ("O(i) = «idx(i)» ? 1 : 0", "expected a boolean, found int32"),
-    ("O(i) = !«b(i)» ? 1 : 0", "expected a boolean"),
+    ("O(i) = !«b(i)» ? 1 : 0", "expected a boolean, found float32; compare it: x != 0"),
+    ("O(i) =!«b(i)» * 2", "=! assigns a logical not; write =, or +=! *=! min=! max=! to reduce"),
     ("O(i) = «b(i)» && c(i) ? 1 : 0", "expected a boolean"),
     ("O(i) = «b(i)» || «idx(i)» ? 1 : 0", "found float32", "found int32"),
     ("O(i) = «1» ? 1 : 0", "expected a boolean, found integer literal"),
