@@ -175,11 +175,12 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
         raise
 
 
-def check_sound(path: Path, patience: float = 5.0) -> None:
-    """``CacheError`` unless the file is a sound cache. Nothing is changed, nor set aside; all of
-    the file is read once."""
-    with _reading(path, patience) as (source, _):
+def check_sound(path: Path, patience: float = 5.0) -> bool:
+    """``CacheError`` unless the file is a sound cache; whether it is more than an empty file.
+    Nothing is changed, nor set aside; all of the file is read once."""
+    with _reading(path, patience) as (source, version):
         _check_sound(source, path)
+        return version is not None
 
 
 @contextlib.contextmanager

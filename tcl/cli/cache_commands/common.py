@@ -129,13 +129,14 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
 
 
 def existing(path: Path | None, *, as_json: bool = False) -> TuningCache:
-    """``needed``; if the cache is the user's own, and there is none yet, that is no mistake: the
-    command says so, and ends. A file that is named and not there is one (``MissingCacheError``).
+    """``needed``; if the cache is the user's own, and there is none yet, or an empty file, that is
+    no mistake: the command says so, and ends. A file that is named and not there is one
+    (``MissingCacheError``).
     ``as_json``: it is said beside an empty list."""
     try:
         return needed(path)
     except MissingCacheError as error:
-        if path is not None:
+        if path is not None and not path.exists():
             raise
         click.echo(error, err=as_json)
         if as_json:
@@ -144,7 +145,7 @@ def existing(path: Path | None, *, as_json: bool = False) -> TuningCache:
 
 
 class MissingCacheError(ArgumentError):
-    """There is no cache yet."""
+    """There is no cache yet, or an empty file."""
 
 
 def needed(path: Path | None) -> TuningCache:
@@ -153,7 +154,8 @@ def needed(path: Path | None) -> TuningCache:
     found = named_cache(path)
     if not os.path.exists(found):
         raise MissingCacheError(f"{found} does not exist: nothing has been tuned yet")
-    check_sound(found)
+    if not check_sound(found):  # TuningCache would begin one there
+        raise MissingCacheError(f"{found} is empty: nothing has been tuned yet")
     return TuningCache(found)
 
 

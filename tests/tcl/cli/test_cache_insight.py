@@ -361,6 +361,16 @@ def test_mistakes(arguments: str, code: int, sentence: str) -> None:
     assert code == 2 or len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["list", "inspect", "analyze"])
+def test_an_empty_file_is_left_as_it_is(name: str) -> None:
+    """What only looks made a database of it."""
+    Path("zero.db").touch()
+    done = here("cache", name, "--cache", "zero.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "zero.db is empty: nothing has been tuned yet\n"
+    assert not Path("zero.db").stat().st_size
+
+
 @pytest.mark.parametrize("name", ["inspect", "analyze"])
 def test_where_nothing_was_tuned(name: str) -> None:
     done = here("cache", name)
