@@ -1535,6 +1535,13 @@ def test_half_vectors_where_they_fill_short_rows_better() -> None:
     assert chosen(ZEN4, text, (1240, 32), (32,), (32,), (32,)).vectorize == (1, 16)
 
 
+def test_lists_of_short_rows_leave_lanes_across_them() -> None:
+    """Half vectors along the rows would fill them better, but their condition may skip these."""
+    text = """double(N, S) C, int8(R, S) O) -> (P, Q, H) {
+        P(c, r) *=! O(r, s) == 1 ? C(c, s) : 1  Q(c, r) = sqrt(P(c, r))  H(c) +=! Q(c, r) }"""
+    schedule(sized(text, (500, 9), (9, 9)), DEFAULT, ZEN4)
+
+
 def test_half_vectors_where_two_operands_are_made_wider_and_the_result_narrow() -> None:
     text = "float16(N) X, float16(N) Y) -> (O) {{ O(n) = float16({}) }}"
     pair = chosen(ZEN4, text.format("0.5 * X(n) + Y(n)"), (96,), (96,))

@@ -217,7 +217,7 @@ def _fastest_within(
     cores, nest = [plain], plain.nest
     for products in dot_products(program, nest, device) if fused.sums == 1 else ():
         core = plain.in_words(products)
-        if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
+        if _lanes(core):
             cores.append(core)
     if (wide := plain.with_lanes_of_operands()) is not None:
         cores.append(wide)
@@ -234,7 +234,7 @@ def _fastest_within(
     if nest.reduces:
         # They may fill rows of results better, where no data selects operands: on Zen 4, whole ones
         # take .97 to 1.4 times as long there; elsewhere, halves do, by up to 1.3.
-        partly = [d.name for d in nest.dims if _shorter_may_pay(core, d, plain.lanes)]
+        partly = [d for d in _lanes(core) if _shorter_may_pay(core, nest.dim(d), plain.lanes)]
         most, known = _SHORTER * found.cycles, dict[_Rows, list[TileChoice]]()
         tried = partly and not any(a.scattered for a in core.reads)
         if tried and _best(core, most, partly, known).cycles < most:
@@ -300,12 +300,22 @@ def _shorter_may_pay(core: Core, dim: ir.Dim, lanes: int) -> bool:
     """Whether vectors of half the length, which the core has, may take less along a dimension:
     they fill its rows better, or elements that lie apart and are not copied are put together for
     fewer lanes; or they count where comparisons hold."""
-    if dim.reduction or dim.extent == 1 or core.lanes == 1 or not _may_have_lanes(core, dim):
+    if dim.reduction:
         return False
     if core.compared:
         return True
     apart = (a for a in core.reads if a.strides.get(dim.name, 0) not in (0, a.itemsize))
     return dim.extent % lanes > 0 or not all(core.worth_staging(a, dim.name, {}) for a in apart)
+
+
+def _moving(core: Core) -> list[ir.Dim]:
+    """The dimensions that a register tile may have points of."""
+    return [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
+
+
+def _lanes(core: Core) -> list[str]:
+    """Those along which lanes are tried."""
+    return [d.name for d in _moving(core) if core.lanes > 1 and _may_have_lanes(core, d)]
 
 
 def _best(
@@ -318,10 +328,9 @@ def _best(
     most so many; else another one that takes more. ``among``: the dims that are tried. ``known``:
     what searches among fewer dims have found."""
     known = {} if known is None else known
-    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.compacted]
-    lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
+    lanes = _lanes(core)
     # The last ones first, whose points tend to lie closer to each other.
-    results = [d.name for d in reversed(moving) if not d.reduction]
+    results = [d.name for d in reversed(_moving(core)) if not d.reduction]
     if not core.nest.reduces:
         tiles = [(x, _between_lanes(core, x)) for x in (None, *lanes)]
         if core.deciding:  # all of which may be known
