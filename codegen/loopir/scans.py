@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import bounds_of
+from tcl.codegen.loopir.conditions import bounds_of, parts
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.terms import guards
 from tcl.codegen.loopir.walk import indices, loads, substituted
@@ -93,6 +93,8 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
     if not point.target.is_affine:
         return nest
     conditions, value = guards(point.op, point.value)
+    if not conditions:
+        conditions, value = _conjunction(point.op, value)
     for k, condition in enumerate(conditions):
         triangle = _Triangle.from_condition(nest, condition)
         if triangle is None or not triangle.starts_empty:
@@ -102,6 +104,15 @@ def with_running_results(nest: ir.Nest) -> ir.Nest:
         if not any(i.coefficient(run) for v in (*rest, value) for i in indices(v)):
             return _running(nest, triangle, rest, value)
     return nest
+
+
+def _conjunction(op: str, value: ir.Value) -> tuple[list[ir.Value], ir.Value]:
+    """As ``guards``: of ``a && b``, where false changes nothing, all of it is a condition of 1."""
+    held = value.operand if isinstance(value, ir.Cast) else value
+    both = isinstance(held, ir.Binary) and held.op == "&&"
+    if both and identity(op, value.type).value == 0:
+        return list(parts(held)), identity("*", value.type)
+    return [], value
 
 
 def _running(

@@ -126,6 +126,9 @@ def test_emulated() -> None:
         ("(int64(j) <= i) ? X(j) : 0", True),
         ("(j > i) ? 0 : X(j)", True),
         ("double((j <= i) ? X(j) : 0)", True),  # as the type of a wider output is written
+        ("j <= i && X(j) > 0", True),
+        ("float(X(j) > 0 && (X(j) < 1 && j <= i))", True),
+        ("j <= i && X(j) > X(i)", False),
         ("(j <= i) ? X(j) * X(i) : 0", False),  # its terms depend on i
         ("(j <= i + 1) ? X(j) : 0", False),  # the first result has two terms
         ("(2 * j <= i) ? X(j) : 0", False),
@@ -143,6 +146,17 @@ def test_what_runs(value: str, runs: bool) -> None:
     np.testing.assert_allclose(
         run(text, x, options=DEFAULT)[0], reference(text, x)[0], rtol=1e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "type_", "runs"), [("max", "bool", True), ("min", "bool", False), ("max", "int8", False)]
+)
+def test_what_holds_of_all_so_far(op: str, type_: str, runs: bool) -> None:
+    x = np.arange(37) == 20
+    value = f"{type_}(j <= i && X(j))"
+    text = f"def f(bool(N) X) -> (O) {{ O(i) {op}=! {value} where i in 0:N, j in 0:N }}"
+    assert (nest_of(text, x).running is not None) == runs
+    assert same_bits(run(text, x, options=DEFAULT)[0], reference(text, x)[0])
 
 
 @pytest.mark.parametrize(
