@@ -243,7 +243,7 @@ class _DefChecker:
         done, tensor = checked
         self.statements.append(done)
         source, meant = self.module.source, self.scope.meant
-        self.scope.warnings += late_widenings(done, source, meant)
+        self.scope.warnings += late_widenings(done, source, meant, self.scope.cut)
         if self.scope.written.get(statement.target) is None:
             if statement.target not in self.declared:
                 self.scope.warnings += narrow_sums(done, source, meant)
@@ -368,13 +368,10 @@ def check_dependencies(statements: Sequence[Statement], scope: DefScope) -> None
 
 
 def _shifted(statement: Statement, tensor: str) -> bool:
-    """Whether the statement reads the tensor at an index that it computes from others."""
-    return any(
-        not isinstance(subscript, Index) and any(isinstance(e, Index) for e in walk(subscript))
-        for read in reads(statement)
-        if read.tensor == tensor
-        for subscript in read.subscripts
-    )
+    """Whether the statement reads the tensor at an index that it computes from others, not data."""
+    subscripts = (s for read in reads(statement) if read.tensor == tensor for s in read.subscripts)
+    made_of = ({type(e) for e in walk(s)} for s in subscripts)
+    return any(Index in each and each != {Index} and c.Read not in each for each in made_of)
 
 
 def uninitialised(statements: Sequence[Statement], scope: DefScope) -> frozenset[str]:

@@ -257,6 +257,10 @@ class ExprChecker:
         result = literals.fold(expr)
         if isinstance(result, str):
             return self._problem(expr.span, result, Section.ARITHMETIC)
+        match expr:
+            case c.Binary(op="/", left=c.Const(value=int(one)), right=c.Const(value=int(other))):
+                if one % other:
+                    self.scope.cut[expr.span] = expr.left.span
         return result
 
     def _select(self, expr: ast.Select) -> c.Expr | None:

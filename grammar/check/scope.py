@@ -58,6 +58,8 @@ class DefScope:
     warnings: list[Diagnostic] = field(default_factory=list)
     meant: set[Span] = field(default_factory=set)
     """The operands of casts to the type that they have."""
+    cut: dict[Span, Span] = field(default_factory=dict)
+    """Quotients of literals that are no integers, and their dividends."""
     bound: dict[str, list[Statement]] = field(init=False, default_factory=dict)
     """The statements whose where clause binds a name to a value."""
 

@@ -44,12 +44,13 @@ _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "
 
 
 def late_widenings(
-    statement: c.Statement, source: Source, meant: Collection[Span]
+    statement: c.Statement, source: Source, meant: Collection[Span], cut: Mapping[Span, Span]
 ) -> Iterator[Diagnostic]:
     """A warning for each expression that can wrap before the language widens it, or before it is
-    divided. ``meant``: what a cast that is written gives the type that it has."""
+    divided. ``meant``: what a cast that is written gives the type that it has; ``cut``: quotients
+    of literals that are no integers, and their dividends."""
     lets = {let.name: let.value for let in statement.lets}
-    work = _Widening(lets, index_lets(lets), source, meant)
+    work = _Widening(lets, index_lets(lets), source, meant, cut)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
@@ -95,6 +96,7 @@ class _Widening:
     index_lets: Collection[str]
     source: Source
     meant: Collection[Span]
+    cut: Mapping[Span, Span] = field(default_factory=dict)
     reported: set[Span] = field(default_factory=set)
     known: dict[int, Bounds] = field(default_factory=dict)
     """Bounds of the expressions looked at so far, by identity."""
@@ -106,6 +108,10 @@ class _Widening:
             return
         if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
             yield from self._widened(expr.operand, expr.type, of)
+        if isinstance(expr, c.Const) and expr.type.is_float:
+            for span, left in self.cut.items():
+                if expr.span.start <= span.start and span.end <= expr.span.end:
+                    yield from self._cut(span, left)
         if isinstance(expr, c.Binary):
             yield from self._made_signed(expr)
             yield from self._divided(expr)
@@ -197,24 +203,28 @@ class _Widening:
                 return self._before_wrapping(expr)
 
     def _cut_quotients(self, expr: c.Expr) -> Iterator[Diagnostic]:
-        """What is wrong with the quotients of integers in a value of which a float is made."""
+        """What is wrong with the quotients of integers in a value of which a float is made. Of an
+        index, such as ``i / 2``, one may be meant; not by a size."""
         for node in self._region(expr):
-            match node:
-                case c.Binary(op="/", left=c.Const() | c.Index() as left, right=right) if (
-                    isinstance(right, c.Size | c.Dimension) and node.span not in self.reported
-                ):
-                    self.reported.add(node.span)
-                    one, other = (self.source.one_line(part.span) for part in (left, right))
-                    better = f"{one}.0 / {other}" if one.isdigit() else f"float({one}) / {other}"
-                    yield Diagnostic(
-                        "this quotient of integers is cut to an integer before a float is made "
-                        f"of it; write {better}, or float({one} / {other}) if it is meant to be "
-                        "cut",
-                        node.span,
-                        section=Section.ARITHMETIC,
-                    )
-                case _:
-                    pass
+            if not (isinstance(node, c.Binary) and node.op == "/" and node.type.is_integral):
+                continue
+            by_size = isinstance(node.right, c.Size | c.Dimension)
+            if by_size or not is_index_arithmetic(node, self.index_lets):
+                yield from self._cut(node.span, node.left.span)
+
+    def _cut(self, span: Span, left: Span) -> Iterator[Diagnostic]:
+        """What is wrong with a quotient of integers as a float. ``left``: its dividend."""
+        if span in self.reported:
+            return
+        self.reported.add(span)
+        text, one = (self.source.one_line(each) for each in (span, left))
+        better = text.replace(one, f"{one}.0" if one.isdigit() else f"float({one})", 1)
+        yield Diagnostic(
+            "this quotient of integers is cut to an integer before a float is made of it; write "
+            f"{better}, or float({text}) if it is meant to be cut",
+            span,
+            section=Section.ARITHMETIC,
+        )
 
     def _region(self, expr: c.Expr) -> Iterator[c.Expr]:
         """``expr`` and what is computed in its type for it, parents first."""
