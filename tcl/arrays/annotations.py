@@ -132,14 +132,15 @@ def comments_apart(checked: CheckedDef) -> Iterator[str]:
     say nothing; a sentence each. Prose names neither sizes nor inputs."""
     above = _lines_above(checked)
     names, directly = {*checked.sizes, *(t.name for t in checked.inputs)}, True
-    while above and (not (line := above[-1].strip()) or line.startswith("#")):
+    # A line of spaces alone may be one of a def that was left out.
+    while above and (above[-1] in ("", "\r") or above[-1].lstrip().startswith("#")):
+        number, line = len(above), above.pop().strip()
         directly = directly and bool(line)
         if not directly and _MEANT.match(line) and names & set(re.findall(r"\w+", line)):
             yield (
-                f"{checked.source.name}:{len(above)}: the comment '{line}' is not directly above "
+                f"{checked.source.name}:{number}: the comment '{line}' is not directly above "
                 f"{checked.name}, so it says nothing; remove the blank line"
             )
-        above.pop()
 
 
 def named_sizes(checked: CheckedDef) -> list[Mapping[str, int]]:

@@ -313,6 +313,7 @@ def test_comments_that_are_not_directly_above_a_def(tmp_path: Path) -> None:
         ("# values are: what they are", 0),
         ("# sizes a: M=4", 0),
         ("def g(float(N) X) -> (O) { O(i) = X(i) }  # values X: 0.5", 0),
+        ("# values X: 0..2\ndef g(float(N) X) -> (O) {\n    O(i) = Y(i)\n}", 0),
     ):
         file.write_text(f"{comment}\n\n# a def\n{text}")
         assert _tcl("check", file).output.count("is not directly above f") == told

@@ -657,6 +657,10 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         "write the later value of 'O' to another output, such as O2",
     ),
     (
+        "O, float(N) P | O(i) = b(i) «P(idx(i)) +=! O(i)» O(i) = O(i) / P(idx(i))",
+        "write the later value of 'O' to another output, such as O2",
+    ),
+    (
         "O(i) = b(i) + «k»",
         "list it there with its type, or correct the name; or make it an index: where k in 0:M",
     ),
