@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
-from tcl.grammar.syntax.meant import STATEMENTS, known_type, no_reduction, no_type
+from tcl.grammar.syntax.meant import OF_BOOLS, STATEMENTS, known_type, no_reduction, no_type
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.tokens import END, Token
@@ -36,7 +36,8 @@ _CHARACTERS = {
     "the lowest four",
     "|": "the logical or is '||'; there are no operators on bits: x + 16 * y puts y above four "
     "bits of x",
-    "^": "a power is written pow(x, y); there are no operators on bits",
+    "^": "a power is written pow(x, y), the exclusive or of bools x != y; there are no operators "
+    "on bits",
     "~": "there are no operators on bits; the logical not is '!'",
     "'": "the language has no strings; comments start with '#'",
     '"': "the language has no strings; comments start with '#'",
@@ -63,6 +64,9 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     elif found := _DOTTED.match(source.text, position):
         write = f"names have no prefix, and tensors no methods: write {found[1]}; an extent is T.0"
         message = f"unexpected '.'; {write if found[1] else _EVERY_INDEX[0]}"
+    elif c in OF_BOOLS and _REDUCTION.match(source.text, position + 1):
+        advice, section = no_reduction(c)
+        return TclSyntaxError(source, [Diagnostic(advice, span, section=section)])
     elif c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
         if character := _CHARACTER.match(source.text, position):
@@ -123,6 +127,8 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
     if token.kind == "NAME" and last is not None and not in_expression and known_type(last.text):
         return last, STATEMENTS["let"]  # int x = ...
     closed = 0
+    if token.text in OF_BOOLS and token.kind == "NAME" and _REDUCTION.match(after):
+        return token, no_reduction(token.text)
     for word in (token, *reversed(read)):
         name = word.text.lower() if word in (token, last) else word.text
         if word.kind == "NAME" and name in STATEMENTS and not closed:
@@ -233,11 +239,15 @@ def _assigning(
     return f"write {op}={bang} for {found[0]}", Section.REDUCTIONS if op else Section.STATEMENTS
 
 
-def _where(text: str, token: Token, accepted: Set[str]) -> tuple[str, Section] | None:
+def _where(
+    text: str, token: Token, accepted: Set[str], read: Sequence[Token]
+) -> tuple[str, Section] | None:
     """Advice about the clauses of a ``where``."""
     kind, start, end = token.kind, token.span.start, token.span.end
     if kind == "where" and text[end : end + 1] == "(" and "INT" in accepted:
         return "choose between values: condition ? a : b", Section.GUARDS
+    if kind == "where" and any(each.kind == "where" for each in read):
+        return "a statement has one where; put ',' between its clauses", Section.WHERE
     if kind == "where" and "}" in accepted:
         advice = "a where stands at the end of its statement: O(i) = x * x where x = A(i)"
         return advice, Section.WHERE
@@ -265,12 +275,12 @@ def _hint(
     before, after = text[start - 1 : start], text[end : end + 1]
     if kind == "def" and _DEF.match(text, start):
         return f"a '}}' is missing before this def (expected {_expected(accepted)})", Section.DEFS
-    found = _where(text, token, accepted) or _assigning(text, token, accepted, read)
+    found = _where(text, token, accepted, read) or _assigning(text, token, accepted, read)
     if found is not None:
         return found
     if kind in _KEYWORDS and "NAME" in accepted and kind not in accepted:
         return f"'{token.text}' is a keyword and cannot be a name; rename it", Section.DEFS
-    if kind in ("-", "TIMES") and after == "=" and "REDUCE" in accepted:
+    if kind in ("-", "TIMES", "OR", "AND") and after == "=" and "REDUCE" in accepted:
         return no_reduction(token.text)
     if "->" not in accepted and (found := _twice(token, text)) is not None:
         return found
@@ -292,7 +302,8 @@ def _hint(
     if kind == ":" and (sides or accepted >= {")", ","}):
         return _EVERY_INDEX
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
-        return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
+        advice = "a dimension is a name or a number; write a new name, such as K"
+        return advice, Section.DEFS
     if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
         return _TWO_ENDS
     if kind == "AXIS" and read and read[-1].kind == "INT" and after.isalpha():

@@ -149,6 +149,7 @@ _ADVICE: dict[Section, dict[str, str]] = {
         "minimum": "write min(x, y)",
         "select ifelse where(...)": "write condition ? a : b",
         "not": "write !x",
+        "xor": "write x != y for bools",
     },
     Section.LITERALS: {
         "inf infinity": "-log(0.0) is infinity, log(0.0) minus infinity; 1e30 is an ordinary "
@@ -177,8 +178,17 @@ def no_name(name: str) -> tuple[str, Section] | None:
     return _SENTENCES.get(name.lower().removeprefix("reduce_"))
 
 
+OF_BOOLS = {
+    **dict.fromkeys(("or", "||", "|"), "; for bools, use max=!"),
+    **dict.fromkeys(("and", "&&", "&"), "; for bools, use min=!"),
+    **dict.fromkeys(("xor", "^"), "; of bools, sum with +=!, and compare the sum % 2 with 1"),
+}
+"""Operators that reduce bools elsewhere, and what does so here."""
+
+
 def no_reduction(name: str) -> tuple[str, Section]:
     """The sentence for a word that stands where a reduction has to, and its section."""
     every = f"there is no '{name[:40]}='; the reductions are += *= min= max=, each also with !"
+    every += OF_BOOLS.get(name, "")
     found = _SENTENCES.get(name.lower().removeprefix("reduce_"), ("", Section.GRAMMAR))
     return found if found[1] in _REDUCTIONS else (every, Section.REDUCTIONS)
