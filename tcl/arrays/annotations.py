@@ -20,7 +20,9 @@ from tcl.grammar.tree.checked import CheckedDef
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?) *\.\.(?!\.) *(\S+)$")
-_MEANT = re.compile(r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.)|s \w+ \S+(=|\.\.)\S+$)")
+_MEANT = re.compile(
+    r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.)|s \w+ (\S+(=|\.\.)\S+[, ]*)+$)", re.IGNORECASE
+)
 _DIGITS = 18
 """More than the sizes of any array have."""
 _FORMS = {"sizes": "# sizes LABEL: M=128, N=64", "values": "# values INPUT: START..STOP"}
@@ -60,7 +62,7 @@ def read_annotations(checked: CheckedDef) -> Annotations:
                 faults.append(_twice(checked, f"# values {match[1]}"))
             values[match[1]] = (match[2], match[3])
         elif match := _MEANT.match(line):
-            form = _FORMS[f"{match[1]}s"]
+            form = _FORMS[f"{match[1].lower()}s"]
             faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
         place = f"{checked.source.name}:{number}: "
         faults[before:] = [place + fault for fault in faults[before:]]
@@ -110,6 +112,11 @@ def _wrong_values(checked: CheckedDef, name: str, start: str, stop: str) -> Iter
         yield f"{comment} names {start}..{stop}, but values of {types[name]} are whole numbers"
     elif len(numbers) == 2 and (numbers[1] or 0) < (numbers[0] or 0) + whole:
         yield f"{comment} leaves no value from {start} up to, and not including, {stop}"
+    elif whole:
+        least, most = types[name].limits
+        if any(not least <= number <= most + 1 for number in numbers if number is not None):
+            values = f"{types[name]} goes from {least} to {most}"
+            yield f"{comment} names {start}..{stop}, but {values}"
 
 
 def _number(text: str) -> float | None:

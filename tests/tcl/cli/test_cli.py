@@ -277,6 +277,8 @@ def test_a_def_without_size_symbols_is_checked_for_its_only_sizes(mm: Path, tmp_
         ("# values A: 0..2, B: 0..2", "the comment '# values A: 0..2, B: 0..2' of mm is not of "),
         ("# sizes small: M=8 K=9 N=1", "the comment '# sizes small: M=8 K=9 N=1' of mm is not of "),
         ("# sizes: M=8, K=9, N=1", "the comment '# sizes: M=8, K=9, N=1' of mm is not of the "),
+        ("# Sizes a: M=8, K=9, N=1", "the comment '# Sizes a: M=8, K=9, N=1' of mm is not of "),
+        ("# sizes a M=8, K=9, N=1", "the comment '# sizes a M=8, K=9, N=1' of mm is not of the "),
         ("#size a: M=8, K=9, N=1", "the comment '#size a: M=8, K=9, N=1' of mm is not of the "),
         ("# sizes a-b: M=8, K=9, N=1", "the comment '# sizes a-b: M=8, K=9, N=1' of mm is not of "),
         ("# sizes tiny: M=8, K=9, N=1", "mm has two comments '# sizes tiny'; remove one of them"),
