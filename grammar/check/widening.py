@@ -115,6 +115,7 @@ class _Widening:
         if isinstance(expr, c.Binary):
             yield from self._made_signed(expr)
             yield from self._divided(expr)
+            yield from self._compared(expr)
         for child in children(expr):
             yield from self.below(child, "")
 
@@ -187,12 +188,26 @@ class _Widening:
             return
         if not within(operation("/", self._unwrapped(expr.left), self._bounds(expr.right)), type_):
             return
-        for root in self._roots(expr.left):
-            found = [n for n in self._wrapping(root, INT32) if n.span not in self.reported]
+        yield from self._too_early(expr.left, type_, "it is divided", "+-*")
+
+    def _compared(self, expr: c.Binary) -> Iterator[Diagnostic]:
+        """What is wrong with unsigned differences of 8 or 16 bits of which the larger is taken: a
+        negative one wraps to a large number."""
+        if expr.op == "max" and expr.type.kind is Kind.UINT:
+            for side in (expr.left, expr.right):
+                yield from self._too_early(side, expr.type, "the larger value is taken", "-")
+
+    def _too_early(
+        self, expr: c.Expr, type_: ScalarType, before: str, ops: str
+    ) -> Iterator[Diagnostic]:
+        """What is wrong with a value in which some of these operations wrap."""
+        for root in self._roots(expr):
+            wraps = self._wrapping(root, INT32)
+            found = [n for n in wraps if n.op in ops and n.span not in self.reported]
             self.reported.update(n.span for n in found)
             if found:
                 remedies = self._remedies(root, found, INT32, type_)
-                yield _wraps_before(found[0], f"before it is divided; {remedies}")
+                yield _wraps_before(found[0], f"before {before}; {remedies}")
 
     def _unwrapped(self, expr: c.Expr) -> Bounds:
         """Bounds of what would be, if no sum, difference or product in a value wrapped."""

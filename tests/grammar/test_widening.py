@@ -83,6 +83,8 @@ def test_quotient_of_integers_used_as_a_float(case: str, better: str) -> None:
         ),
         ("O | O(i) = «u(i) * u(0)» / 255", ["int32(u(i)) * u(0)", "uint8(u(i) * u(0))"]),
         ("O | O(i) = y / 2 where y = «u(i) + 1»", ["int32(u(i)) + 1", "uint8(u(i) + 1)"]),
+        ("O | O(i) = max(«u(i) - u(0)», 0)", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
+        ("O | O(i) = max(u(i), y) where y = «u(i) - 1»", ["int32(u(i)) - 1", "uint8(u(i) - 1)"]),
         ("O | O(m) +=! «A(m, k)»", ["int32(A(m, k))", "int8(A(m, k))"]),
         ("O | O(m) +=! «A(m, k) * a(k)»", ["int32(A(m, k)) * a(k)", "int8(A(m, k) * a(k))"]),
     ],
@@ -184,6 +186,7 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "int32(N) O | O(i) = c(i) + i / N",
         "float(N) O | O(i) = x(i / N) where i in 0:N",
         "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
+        "O | O(i) = min(u(i) - u(0), u(0) - u(i))",  # of angles
         "O | O(i) = (u(i) * 31 + u(0)) / 16",  # the quotient would wrap, too
         "O | O(i) = (u(i) - u(0)) / 2",
         "O | O(i) = (int16(u(i)) * 9 + int16(u(0)) * 200) / 209",  # 16 bits may be room enough
