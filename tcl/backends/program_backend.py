@@ -16,9 +16,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.compiler import Compiler, CpuCompiler
-from tcl.codegen.cpu.emit.emit import emit_program
-from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.run.kernel import kernel_code
+from tcl.codegen.cpu.run.kernel import compiled
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
@@ -238,13 +236,7 @@ class CpuBackend(ProgramBackend):
 
     def compile(self, options: MappingOptions) -> bytes:
         """Object code and what else a run needs."""
-
-        def code(plan: Plan[CpuProfile], program: ir.Built) -> bytes:
-            source = emit_program(program, plan.target)
-            compiled = compile_object(source.text, plan.target)
-            return seal(kernel_code(program, source, compiled, plan.target))
-
-        return self.built(options, code)
+        return self.built(options, lambda plan, built: seal(compiled(built, plan.target)))
 
     def load(self, code: bytes) -> CompiledKernel:
         return self.runner().load(code)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from compiled_kernels import compile_cpu
 from loopir_interpreter import interpret
 from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir import ir

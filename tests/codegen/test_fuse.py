@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import check_cpu, expected_of
+from compiled_kernels import compile_cpu
 from nests import sized as sized_of
 
 import examples
@@ -17,7 +18,6 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.choose.cpu.chunk_groups import groups, possible_groups
 from tcl.codegen.choose.cpu.register_tiles import fastest
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir

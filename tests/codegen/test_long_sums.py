@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from comparing import check_cpu, expected_of, outputs_of
 from comparing import sized_of as program_sized
+from compiled_kernels import compile_cpu
 from cpu_kernels import Array, random_options, sized_of
 from cuda_checks import (
     case_of,
@@ -32,7 +33,6 @@ from strategies import random_program
 
 from tcl.codegen.common import sums
 from tcl.codegen.common.rounding import UNKNOWN
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir.printer import show

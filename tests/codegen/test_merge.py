@@ -8,11 +8,11 @@ from random import Random
 import numpy as np
 import pytest
 from comparing import check_cpu, check_interpreted
+from compiled_kernels import compile_cpu
 from interpreted_stages import stages
 from nests import sized
 from sampling import swept
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged

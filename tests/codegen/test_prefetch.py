@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import reference, run, sized_of
 from nests import X86, sized
 
 from tcl.codegen.choose.cpu.prefetch_distances import tiles_ahead
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show

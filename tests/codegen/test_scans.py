@@ -10,6 +10,7 @@ from typing import Any
 import loopir_interpreter
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import (
     LANES,
     NAIVE,
@@ -30,7 +31,6 @@ from triangles import Triangle, random_triangle
 
 import tcl
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.loopir import ir

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import check_equal
+from compiled_kernels import compile_cpu
 from cpu_kernels import fenced, plain, poisoned, reference, run, sized_of
 from cuda_checks import (
     Work,
@@ -28,7 +29,6 @@ from sampling import sampled, swept
 from scatters import OPERATORS, Scattered, random_scatter
 
 import tcl
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.gpu import H200

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import fenced_copy, reference, run, sized_of
 from nests import X86, sized
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show

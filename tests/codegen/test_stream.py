@@ -7,10 +7,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import sized_of
 from nests import sized
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower

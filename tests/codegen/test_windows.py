@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import check_cpu, check_equal, check_interpreted, expected_of, outputs_of
+from compiled_kernels import compile_cpu
 from cpu_kernels import Array, accepted, fenced_copy, sized_of
 from nests import NARROW, sized
 from sampling import swept
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions

@@ -23,6 +23,7 @@ import numpy as np
 import oracles
 import pytest
 from click.testing import CliRunner
+from compiled_kernels import CpuKernel, compile_cpu
 from lark import Lark, UnexpectedInput
 from places import ROOT
 from programs import ACCEPTED, SYNTAX, in_def, unmark
@@ -30,7 +31,6 @@ from programs import ACCEPTED, SYNTAX, in_def, unmark
 from tcl.cli import main
 from tcl.cli.docs import pages, section_names, sections
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.definitions import MAX_CALL_DEPTH, MAX_STATEMENTS, check

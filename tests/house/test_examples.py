@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from formulations import FORMULATIONS, Array, Arrays
 from places import EXAMPLES
 from sampling import sampled
@@ -16,7 +17,6 @@ from examples import DEFS, FILES, definitions, sized_for
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.ranges.sized import SizedDef

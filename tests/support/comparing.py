@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from compiled_kernels import CpuKernel, compile_cpu
 from loopir_interpreter import interpret
 from program_builder import Program
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands

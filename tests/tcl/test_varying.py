@@ -9,14 +9,16 @@ import pickle
 import random
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tcl
+from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.run import varying as of_classes
-from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.cpu.run.kernel import compiled
 from tcl.codegen.cpu.run.launch import address_of
 from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.loopir.ir import IRError
@@ -39,15 +41,17 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is compiled, in order: ``class`` or ``size``."""
     found: list[str] = []
 
-    def counted(name: str, function: Any) -> Any:
+    def counted(name: str, function: Any, is_one: Callable[..., bool]) -> Any:
         def made(*arguments: Any, **options: Any) -> Any:
-            found.append(name)
+            found.extend([name] * is_one(*arguments))
             return function(*arguments, **options)
 
         return made
 
-    monkeypatch.setattr(of_classes, "_compiled", counted("class", of_classes._compiled))
-    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", counted("size", compile_cpu))
+    of_class = counted("class", of_classes._compiled, lambda *_: True)
+    of_size = counted("size", compiled, lambda program, _: not sizes_of(program))
+    monkeypatch.setattr(of_classes, "_compiled", of_class)
+    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compiled", of_size)
     return found
 
 

@@ -47,15 +47,16 @@ def ready(
             pass
 
     with whole():
-        from tcl.codegen.cpu.run.kernel import compile_cpu
+        from tcl.codegen.cpu.run.kernel import compiled
+        from tcl.codegen.loopir.layouts import cpu_layouts
+        from tcl.codegen.schedule.cpu import plan
 
-    given = dict(zip(names, strides, strict=True))
+    layouts = cpu_layouts(sized, dict(zip(names, strides, strict=True)))
     device = replace(host_cpu(), threads=threads)
-    kernel = compile_cpu(
-        sized, options, strides=given, unchecked=unchecked, device=device, all_threads=False
-    )
-    store.put(digest, kernel.code)
-    return kernel.launcher
+    made = plan(sized, options, device, layouts, all_threads=False)
+    code = compiled(made.scheduled(), made.target, unchecked=unchecked)
+    store.put(digest, code)
+    return Launcher(code, names)
 
 
 def ingredients(

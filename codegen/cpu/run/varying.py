@@ -63,13 +63,10 @@ def ready_for_all(
 def _compiled(
     sized: SizedDef, options: MappingOptions, device: CpuProfile, unchecked: bool, asked: bool
 ) -> KernelCode:
-    from tcl.codegen.cpu.emit.emit import emit_program
-    from tcl.codegen.cpu.object_code.compile import compile_object
-    from tcl.codegen.cpu.run.kernel import kernel_code
+    from tcl.codegen.cpu.run.kernel import compiled
 
     made, built = scheduled_for_all(sized, options, device, asked=asked)
-    source = emit_program(built, made.target, unchecked=unchecked)
-    return kernel_code(built, source, compile_object(source.text, made.target), made.target)
+    return compiled(built, made.target, unchecked=unchecked)
 
 
 def scheduled_for_all(

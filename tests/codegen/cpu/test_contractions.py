@@ -7,10 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import NAIVE, Array, poisoned, random_options, reference, sized_of
 from sampling import sampled
-
-from tcl.codegen.cpu.run.kernel import compile_cpu
 
 CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "matmul": ("A(M, K) B(K, N) | C(m, n) +=! A(m, k) * B(k, n)", ((37, 29), (29, 53))),

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import (
     BOTH,
     LANES,
@@ -25,7 +26,6 @@ from cpu_kernels import (
 from sampling import sampled
 from strategies import numpy_type
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 

@@ -6,19 +6,18 @@ import gc
 import mmap
 import sys
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from at_once import at_once
-from cpu_kernels import LANES, MATMUL, NAIVE, Array, run, sized_of
+from compiled_kernels import CpuKernel, compile_cpu
+from cpu_kernels import LANES, MATMUL, NAIVE, run, sized_of
 
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.object_code.load import LoadedCode
-from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.errors import ArgumentError, CompileError
+from tcl.common.errors import CompileError
 from tcl.grammar.syntax.types import FLOAT16, FLOAT32, FLOAT64
 
 
@@ -37,30 +36,6 @@ def test_the_kernel_shows_its_code() -> None:
     assert "define i32 @tcl_kernel" in kernel.llvm and "<8 x float>" in kernel.llvm
     assert "tcl_kernel" in kernel.asm
     assert kernel.object_code[:4] == b"\x7fELF" or sys.platform != "linux"
-
-
-def test_arguments_are_checked() -> None:
-    a, b = np.ones((4, 5), np.float32), np.ones((5, 6), np.float32)
-    kernel = compile_cpu(sized_of(MATMUL, a, b), NAIVE)
-    out = np.ones((4, 6), np.float32)
-    cases: list[tuple[list[Array], str]] = [
-        ([a], "3 arrays are needed"),
-        ([a, b.T], "shape"),
-        ([a.astype(np.float64), b], "must be float32"),
-        ([a, b.astype(">f4")], "byte order"),
-        ([np.asfortranarray(a), b], "strides"),
-        ([a, np.frombuffer(bytes(121), np.float32, 30, 1).reshape(5, 6)], "B is not aligned"),
-    ]
-    for inputs, words in cases:
-        with pytest.raises(ArgumentError, match=words):
-            kernel(inputs, [out])
-    one = compile_cpu(sized_of("def f(float s) -> (O) { O = s }", np.array(2.0)), NAIVE)
-    scalar: Any = np.float32(2.0)
-    with pytest.raises(ArgumentError, match="s must be an array, but is float32"):
-        one([scalar], [np.zeros((), np.float32)])
-    out.flags.writeable = False
-    with pytest.raises(ArgumentError, match="read-only"):
-        kernel([a, b], [out])
 
 
 def test_threads_may_share_a_kernel() -> None:

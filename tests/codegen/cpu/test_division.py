@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import check_cpu
+from compiled_kernels import compile_cpu
 from cpu_kernels import Array, sized_of
 
 from tcl.codegen.cpu.emit.emit import emit_program
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions

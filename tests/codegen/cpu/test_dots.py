@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from comparing import check_cpu
+from compiled_kernels import compile_cpu
 from cpu_kernels import (
     fenced,
     fenced_copy,
@@ -28,7 +29,6 @@ from sampling import swept
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.named import device_named
 from tcl.codegen.loopir.lower import lower

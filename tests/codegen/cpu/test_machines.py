@@ -16,12 +16,12 @@ from pathlib import Path
 import foreign_kernels
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from foreign_kernels import Program, build, declared, undefined
 from machine_cases import CASES, Case, Work, work
 from places import ROOT
 
 from tcl.codegen.cpu.object_code.compile import assembly
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import pytest
 from comparing import check_cpu, check_equal, expected_of, outputs_of
+from compiled_kernels import compile_cpu
 from cpu_kernels import fenced, fenced_copy, sized_of
 from interpreted_stages import stages
 from loopir_interpreter import interpret
@@ -27,7 +28,6 @@ from sampling import swept
 
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.nest_options import NestOptions

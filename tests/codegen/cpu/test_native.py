@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import team_kernels as bodies
+from compiled_kernels import compile_cpu
 from cpu_kernels import LANES, MATMUL, sized_of
 from team_kernels import Caller, kernel
 
 from tcl.codegen.cpu.abi import PAGE
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT

@@ -89,7 +89,7 @@ def test_what_is_kept_comes_back(folder: Path) -> None:
 def test_a_second_executor_compiles_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mm()
     assert len(kept(folder)) == 1
-    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
+    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compiled", None)
     mm()
     with pytest.raises(TypeError):
         mm(5)
@@ -101,7 +101,7 @@ def test_sites_and_messages_survive(folder: Path, monkeypatch: pytest.MonkeyPatc
     said = "index 12 is out of range for dimension 0 of tensor {}, which has indices 0 to 9"
     with pytest.raises(IndexError, match=said.format("T")):
         Executor(sized_of(LUT, table, index), NAIVE)(table, index)
-    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
+    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compiled", None)
     executor = Executor(sized_of(renamed, table, index), NAIVE)
     good = np.array([3, 9], np.int32)
     for _ in range(3):  # an error leaves nothing behind
@@ -118,7 +118,7 @@ def test_scratch_memory_survives(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(2):
         executor = Executor(sized, staged)
         np.testing.assert_array_equal(executor(a, b), a @ b)
-        monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
+        monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compiled", None)
     (file,) = kept(folder)
     code = FolderStore().get(file.stem, KernelCode)
     assert code is not None and code.scratch

@@ -11,6 +11,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import (
     Array,
     accepted,
@@ -28,7 +29,6 @@ from strategies import random_program
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.object_code.compile import assembly
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import LINE, CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.printer import show

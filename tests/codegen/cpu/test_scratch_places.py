@@ -6,13 +6,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import sized_of
 from team_kernels import kernel
 
 from tcl.codegen.cpu.abi import LINE, PAGE, spaced
 from tcl.codegen.cpu.emit.emit import moved_apart
 from tcl.codegen.cpu.llvm.builder import Builder
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import address_of, lengths
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 from cpu_kernels import Array, fenced, plain, reference, run, sized_of
 from nests import WIDE
 from program_builder import numpy_type
@@ -18,7 +19,6 @@ from sampling import sampled
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.transpose import joined, transposed
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu, narrowed
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.options.options import MappingOptions

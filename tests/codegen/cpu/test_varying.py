@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from comparing import check_equal, outputs_of
+from compiled_kernels import compile_cpu
 from cpu_kernels import fenced_copy, random_options
 from matrix_unit import CASES, EMULATING, text_of
 from matrix_unit import random_options as random_fragments
@@ -18,7 +19,6 @@ from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.cpu.emit.scope import Lengths
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
 from tcl.codegen.devices.known_cpus import PROFILES

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 from comparing import check_equal, outputs_of
+from compiled_kernels import compile_cpu
 from matrix_unit import EMULATING, text_of
 from sampling import sampled
 
@@ -18,7 +19,6 @@ from examples import DEFS, definitions, sized_for
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.arrays.random_inputs import random_inputs
 from tcl.codegen.cpu.emit.emit import emit_program
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all, scheduled_for_all
 from tcl.codegen.devices.known_cpus import PROFILES

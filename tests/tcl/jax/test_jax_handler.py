@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from compiled_kernels import compile_cpu
 
-from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
