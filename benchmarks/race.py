@@ -114,9 +114,8 @@ def backend(name: str, settings: Settings, folder: str = "") -> CpuBackend:
     """Of a row, with inputs in ``folder``, or without."""
     row = known()[name]
     inputs = list(random_inputs(row.checked, settings.sizes(row), 0))
-    if folder:
-        return CpuBackend.create(row.text, row.entry, inputs, folder, settings.threads)
-    return CpuBackend.described(row.text, row.entry, inputs, settings.threads)
+    described = CpuBackend.described(row.text, row.entry, inputs, settings.threads)
+    return described.holding(inputs, folder) if folder else described
 
 
 def completed(nests: Mapping[str, NestOptions]) -> MappingOptions:

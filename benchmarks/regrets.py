@@ -52,7 +52,7 @@ def times(row: Row, cpus: Mapping[str, CpuProfile]) -> dict[str, dict[str, float
     """Seconds by processor and placement."""
     with tempfile.TemporaryDirectory() as folder:
         inputs = list(random_inputs(row.checked, row.values, 0))
-        backend = CpuBackend.create(row.text, row.entry, inputs, folder)
+        backend = CpuBackend.described(row.text, row.entry, inputs).holding(inputs, folder)
         codes: dict[str, bytes] = {}
         for name, cpu in cpus.items():
             code = default_code(backend, cpu)

@@ -70,14 +70,6 @@ class RecordedSpace:
         """A row of the table."""
         return rng.choice(self._configs) if self._configs else None
 
-    def neighbours(self, config: Config) -> Iterator[Config]:
-        """Rows that differ in one knob, by one step where it is ordered."""
-        for i, (knob, value) in enumerate(zip(self.knobs, config, strict=True)):
-            for other in knob.neighbours(value):
-                candidate = (*config[:i], other, *config[i + 1 :])
-                if candidate in self.times:
-                    yield candidate
-
     def enumerate(self) -> Iterator[Config]:
         """The rows, in the order of the table."""
         return iter(self._configs)

@@ -100,7 +100,8 @@ def tuned(row: Row, seed: int, settings: Settings) -> dict[str, Any]:
 def _auto(row: Row, inputs: Sequence[Any], threads: int) -> TuningResult[MappingOptions]:
     target = CpuTarget(threads)
     with tempfile.TemporaryDirectory() as folder:
-        backend = CpuBackend.create(row.text, row.entry, list(inputs), folder, threads)
+        backend = CpuBackend.described(row.text, row.entry, list(inputs), threads)
+        backend = backend.holding(list(inputs), folder)
         return BriefSearch(backend, target.space(backend), measure_cores=threads).tune([DEFAULT])
 
 
@@ -134,7 +135,8 @@ def timed(row: Row, options: Sequence[MappingOptions], settings: Settings) -> di
     inputs = list(random_inputs(row.checked, row.values, 0))
     sessions = Sessions()
     with tempfile.TemporaryDirectory() as folder:
-        backend = CpuBackend.create(row.text, row.entry, inputs, folder, settings.threads)
+        backend = CpuBackend.described(row.text, row.entry, inputs, settings.threads)
+        backend = backend.holding(inputs, folder)
         codes = [backend.compile(each) for each in options]
         for _ in range(PROCESSES):
             placed = in_fresh_process(backend, codes, settings.threads)

@@ -76,12 +76,6 @@ class FolderStore:
             if int(digest[:2], 16) % 16 == 0:  # looking at every file for each new one is dear
                 self._prune(folder)
 
-    def prune(self) -> None:
-        """Remove the least recently used until a quarter of the room is free, if it is short."""
-        with system_errors_passed_over(), self._opened(create=False) as folder:
-            if folder is not None:
-                self._prune(folder)
-
     def _opened(self, *, create: bool) -> AbstractContextManager[int | None]:
         return private(self.folder, _WHAT, create=create)
 
@@ -100,6 +94,7 @@ class FolderStore:
             return content
 
     def _prune(self, folder: int) -> None:
+        """Remove the least recently used until a quarter of the room is free, if it is short."""
         now, total = time.time(), 0
         files: list[tuple[float, int, str]] = []
         with os.scandir(folder) as entries:

@@ -1,7 +1,7 @@
 """A knob: one decision of a search, declared once.
 
-It owns everything the search asks about that decision: default, sample, mutate, neighbours,
-encode, cardinality. All methods are pure; randomness comes from the ``random.Random`` passed in.
+It owns everything the search asks about that decision: default, sample, mutate, encode,
+cardinality. All methods are pure; randomness comes from the ``random.Random`` passed in.
 """
 
 from __future__ import annotations
@@ -64,13 +64,6 @@ class Knob:
             return self.choices[position + rng.choice(steps)]
         other = rng.randrange(count - 1)
         return self.choices[other + (other >= position)]
-
-    def neighbours(self, value: Value) -> tuple[Value, ...]:
-        """The choices next to ``value`` if ordered, else all others."""
-        position = self.choices.index(value)
-        if not self.ordered:
-            return self.choices[:position] + self.choices[position + 1 :]
-        return self.choices[max(0, position - 1) : position] + self.choices[position + 1 :][:1]
 
     def nearest_power(self, value: Value) -> Value:
         """The choice nearest to a number that is a power of two; other values stay, and the last

@@ -77,14 +77,13 @@ def terms_text(terms: Terms) -> str:
 class Polynomial:
     """What sizes share that differ by a constant: terms without one. Compared by them."""
 
-    __slots__ = ("_hash", "_limits", "_representative", "_text", "terms")
+    __slots__ = ("_hash", "_limits", "_representative", "terms")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self._hash = hash(terms)
         self._limits: tuple[int, int] | None = None
         self._representative: int | None = None
-        self._text: str | None = None
 
     @staticmethod
     def from_terms(found: Mapping[Monomial, int]) -> Polynomial:
@@ -105,13 +104,6 @@ class Polynomial:
                 c * math.prod(a.representative for a in m) for m, c in self.terms
             )
         return self._representative
-
-    @property
-    def text(self) -> str:
-        """As ``text_of`` has it."""
-        if self._text is None:
-            self._text = terms_text(self.terms)
-        return self._text
 
     @property
     def limits(self) -> tuple[int, int]:

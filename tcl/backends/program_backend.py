@@ -215,13 +215,6 @@ class CpuBackend(ProgramBackend):
     threads: int = 1
     """That kernels run on, at most."""
 
-    @classmethod
-    def create(
-        cls, source: str, entry: str, arrays: Sequence[Array], folder: str, threads: int = 1
-    ) -> CpuBackend:
-        """A backend for these inputs, whose values are saved in ``folder``."""
-        return cls.described(source, entry, arrays, threads).holding(arrays, folder)
-
     def bench(self) -> Bench:
         return Bench(one_thread=self.threads == 1)
 

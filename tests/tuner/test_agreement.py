@@ -55,7 +55,13 @@ def candidates(space: SearchSpace, rng: Random) -> Iterator[Config]:
         for _ in range(3):
             # Of spaces that are all legal, the last.
             tries = (anything(space, rng) for _ in range(40))
-            yield next((c for c in tries if space.illegal(c)), drawn)
+            yield next((c for c in tries if _illegal(space, c)), drawn)
+
+
+def _illegal(space: SearchSpace, config: Config) -> str | None:
+    """Why a configuration cannot be scheduled; None when it can."""
+    values = space.values(config)
+    return next(filter(None, (constraint(values) for constraint in space.constraints)), None)
 
 
 def anything(space: SearchSpace, rng: Random) -> Config:

@@ -155,7 +155,8 @@ def test_no_brief_reference_where_the_data_say_what_is_read() -> None:
 
 def test_what_runs_kernels_loads_no_compiler(tmp_path: Path) -> None:
     a, b = arrays((6, 5), (5, 7))
-    backend = CpuBackend.create(SOURCE, "mm", [a.T.copy().T, b], str(tmp_path))
+    inputs = [a.T.copy().T, b]
+    backend = CpuBackend.described(SOURCE, "mm", inputs).holding(inputs, str(tmp_path))
     code = backend.compile(MappingOptions("naive"))
     (tmp_path / "sent").write_bytes(pickle.dumps((backend.runner(), code)))
     script = (

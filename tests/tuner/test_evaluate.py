@@ -269,7 +269,7 @@ def test_a_process_that_has_computed_the_reference_asks_it_for_roundings_alone(
     """What the reference computes is known there."""
     source = "def f(float(M, N) A) -> (O, S) { O(m, n) = exp(A(m, n)) S(m) +=! O(m, n) }"
     a = np.random.default_rng(0).normal(0, 5, (13, 17)).astype(np.float32)
-    backend = CpuBackend.create(source, "f", [a], str(tmp_path))
+    backend = CpuBackend.described(source, "f", [a]).holding([a], str(tmp_path))
     alone = roundings_of(backend)
     compute_reference(backend)
 

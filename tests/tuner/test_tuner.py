@@ -485,7 +485,7 @@ def test_real_kernels_are_all_correct_and_get_faster(name: str, tmp_path: Path) 
     arrays = [
         rng.standard_normal(shapes[t.name]).astype(numpy_dtype(t.type)) for t in checked.inputs
     ]
-    backend = CpuBackend.create(source, name, arrays, str(tmp_path))
+    backend = CpuBackend.described(source, name, arrays).holding(arrays, str(tmp_path))
     tuner = Tuner(
         backend,
         MappingSpace(backend.program(), host_cpu()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +33,7 @@ class ConfigSpace(Protocol):
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """The decisions: default, sample, mutate, neighbours, encode, cardinality of each."""
+        """The decisions: default, sample, mutate, encode, cardinality of each."""
 
     @property
     def cardinality(self) -> int:
@@ -45,9 +44,6 @@ class ConfigSpace(Protocol):
 
     def sample(self, rng: Random) -> Config | None:
         """A random valid configuration; None if none was found."""
-
-    def neighbours(self, config: Config) -> Iterator[Config]:
-        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
 
     def enumerate(self) -> Iterator[Config]:
         """All valid configurations, in a fixed order."""
@@ -112,10 +108,6 @@ class SearchSpace:
         return len(config) == len(self.knobs) and all(
             v in k.choices for k, v in zip(self.knobs, config, strict=True)
         )
-
-    def illegal(self, config: Config) -> str | None:
-        """Why the configuration cannot be scheduled; None when it can."""
-        return _first_reason(self.constraints, self.values(config))
 
     def reason(self, config: Config) -> str | None:
         """Why the configuration is not proposed; None when it may be."""
@@ -184,14 +176,6 @@ class SearchSpace:
                 met[place] = frozenset(read) | read.got
         return None, frozenset()
 
-    def neighbours(self, config: Config) -> Iterator[Config]:
-        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
-        for i, (knob, value) in enumerate(zip(self.knobs, config, strict=True)):
-            for other in knob.neighbours(value):
-                candidate = (*config[:i], other, *config[i + 1 :])
-                if self.valid(candidate):
-                    yield candidate
-
     def enumerate(self) -> Iterator[Config]:
         """All valid configurations, in a fixed order. If a constraint is not met, it is met by none
         that has the same values of the knobs that it has looked at."""
@@ -220,11 +204,6 @@ class SearchSpace:
             if reason is not None:
                 return max((i for i, k in enumerate(self.knobs) if k.name in read), default=-1)
         return None
-
-    def encode(self, config: Config) -> tuple[float, ...]:
-        """The features of all knobs, one after the other."""
-        encoded = (k.encode(v) for k, v in zip(self.knobs, config, strict=True))
-        return tuple(itertools.chain.from_iterable(encoded))
 
 
 def _first_reason(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:

@@ -298,7 +298,9 @@ def test_the_least_recently_used_go_first(folder: Path) -> None:
     os.utime(old, (0, 0))
     stranger = folder / "readme.txt"
     stranger.touch()
-    cache.prune()
+    with cache._opened(create=False) as opened:
+        assert opened is not None
+        cache._prune(opened)
     left = {p.stem for p in kept(folder)}
     assert left == {names[0], *names[6:10]}
     assert sum(p.stat().st_size for p in kept(folder)) <= 30_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
@@ -111,10 +111,6 @@ class BlockKnobs:
     def staged(self, values: Mapping[str, Value]) -> set[int]:
         """The operands that are copied."""
         return set(self.panels.texts(values, self._factors(values)))
-
-    def levels(self, values: Mapping[str, Value], loops: Sequence[str]) -> dict[int, int]:
-        """Operand → how many of these loops are outside of its being copied, and one more."""
-        return self.panels.levels(values, loops, self._factors(values))
 
     def sizes(self, values: Mapping[str, Value], dims: Iterable[DimKnobs]) -> dict[str, int]:
         """Points per chunk or tile of those of the dimensions that are divided, in their order."""

@@ -22,7 +22,6 @@ copy what the block needs of it once."""
 class PanelKnobs:
     """One choice per operand, and how many copies there are of what is filled in loops."""
 
-    nest: ir.Nest
     reads: tuple[ir.Load, ...]
     chosen: Mapping[int, Knob]
     """By position of the operand."""
@@ -44,7 +43,7 @@ class PanelKnobs:
             count = int(own[f"{nest.name}.buffers"])
             copies = tuple(sorted({*_BUFFERS, count}))
             buffers = (Knob(f"{nest.name}.buffers", copies, count, ordered=True),)
-        return PanelKnobs(nest, reads, chosen, buffers)
+        return PanelKnobs(reads, chosen, buffers)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -57,7 +56,7 @@ class PanelKnobs:
         return {k: text for k, text in found.items() if text != NO}
 
     def levels(
-        self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int] = ()
+        self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int]
     ) -> dict[int, int]:
         """Operand → level, for those that are copied; ``loops`` are the dimensions of the loops
         that all threads run together, from the outermost."""
