@@ -144,9 +144,8 @@ def _searched(
     """What a search finds. It counts no signals: those are the program's."""
     target, name, arrays = _target(call), call.query.name, call.values()
     with workspace() as folder, searches_count():
-        backend = target.backend(call.source, name, arrays).holding(arrays, folder)
-        if call.query.classes:
-            backend = backend.for_all(call.query.classes)
+        backend = target.backend(call.source, name, arrays).for_all(call.query.classes)
+        backend = backend.holding(arrays, folder)
         space, key, cores = target.space(backend), call.query.key, target.cores
         config = CONFIGS.get(mode.name)
         if config is None:

@@ -215,7 +215,7 @@ class Tuner:
         arrays = found.values()
         query = self._query(where, sized(self._definitions, definition, arrays), arrays, report)
         backend = where.backend(definition.text, definition.name, arrays)
-        return where, query, backend.for_all(query.classes) if query.classes else backend, arrays
+        return where, query, backend.for_all(query.classes), arrays
 
     def _query(
         self, where: Target, with_sizes: SizedDef, arrays: Sequence[Any], report: Report | None

@@ -23,7 +23,7 @@ from tcl.grammar.ranges.sized import SizedDef, SizedStatement
 from tcl.grammar.sizes.varying import Size, largest
 from tcl.grammar.syntax.types import INT64, UINT64, Kind, ScalarType
 from tcl.grammar.tree import checked as ck
-from tcl.grammar.tree.size_expressions import OPERATIONS
+from tcl.grammar.tree.size_expressions import OPERATIONS, wrapped
 from tcl.grammar.tree.terms import term
 from tcl.grammar.tree.traverse import is_exact
 
@@ -48,12 +48,6 @@ def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir
         for k, s in enumerate(sized.statements)
     )
     return ir.Program(sized.checked.name, tensors, nests)
-
-
-def wrap(value: int, type_: ScalarType) -> int:
-    """``value`` modulo the range of an integer type."""
-    low, high = type_.limits
-    return (value - low) % (high - low + 1) + low
 
 
 @dataclass(slots=True)
@@ -147,7 +141,7 @@ class _StatementLowering:
             case ck.Index():
                 return ir.Position(ir.Affine.variable(self.dims[expr.name].name), expr.type)
             case ck.Size() | ck.Dimension():
-                return ir.Const(wrap(self._size(expr), expr.type), expr.type)
+                return ir.Const(wrapped(self._size(expr), expr.type), expr.type)
             case ck.LetRef(name=name, type=type_):
                 return ir.Variable(name, type_)
             case ck.Read():
@@ -336,6 +330,6 @@ def _constant(value: int | float | bool, type_: ScalarType) -> int | float | boo
             except OverflowError:  # an integer literal of more than 308 digits
                 return float("inf") if value > 0 else float("-inf")
         case Kind.INT | Kind.UINT:
-            return wrap(int(value), type_)
+            return wrapped(int(value), type_)
         case _:
             assert_never(type_.kind)

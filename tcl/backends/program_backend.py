@@ -80,6 +80,7 @@ class ProgramBackend:
         return sized_once(self.source, self.entry, tuple(i.shape for i in self.inputs))
 
     def for_all(self: _B, classes: Mapping[str, SizeClass]) -> _B:
+        """The same for all sizes of these classes; for its own sizes where there are none."""
         return replace(self, classes=tuple(classes.items()))
 
     @property

@@ -117,11 +117,6 @@ class Registry:
         found = self._forms.get(entry, [])
         return [(name, b) for name, b, types in found if not types or type_ in types]
 
-    @property
-    def entries(self) -> frozenset[str]:
-        """The defs that there is a form for."""
-        return frozenset(self._forms)
-
 
 def values(
     arrays: Mapping[str, Any], sizes: Mapping[str, int], empty: Callable[..., Any] | None = None

@@ -157,8 +157,7 @@ def _plan(point: PlannedPoint, cache: TuningCache, typical: Callable[[str], floa
         _check_memory(sized)
         query = point.target.query(sized, layouts, about.varying)
         backend = point.target.backend(about.text, about.checked.name, layouts)
-        if query.classes:
-            backend = backend.for_all(query.classes)
+        backend = backend.for_all(query.classes)
         _look_up(point, cache, query.key, backend)
         _estimate(point, sized, pace(cache, query.key), partial(typical, query.key.device))
     except SourceError as error:

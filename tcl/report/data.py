@@ -61,9 +61,7 @@ def collect(
     sizes ``varying`` are names."""
     # Nothing is run, so there is no need for a folder with the inputs.
     query = target.query(size(checked, inputs), inputs, varying)
-    backend = target.backend(source, checked.name, inputs)
-    if query.classes:
-        backend = backend.for_all(query.classes)
+    backend = target.backend(source, checked.name, inputs).for_all(query.classes)
     space, winner = target.space(backend).space, log.decision.winner
     measured: dict[Config, float] = {}
     for each in log.tries:

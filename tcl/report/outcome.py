@@ -26,12 +26,8 @@ def sentence(text: str) -> str:
 
 def summary_section(page: Page) -> Markup:
     """The main figures, and what was tuned."""
-    log, decision, best, start = (
-        page.log,
-        page.log.decision,
-        page.log.decision.winner,
-        page.log.decision.start,
-    )
+    log, decision = page.log, page.log.decision
+    best, start = decision.winner, decision.start
     tiles: list[tuple[str, Child, Child]] = []
     if best is not None and best.time is not None:
         rate = page.yardstick.rate(best.time) if page.yardstick else ""

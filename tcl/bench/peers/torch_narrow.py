@@ -125,7 +125,7 @@ form("batch_matmul_int8", name="bmm in float32")(
 @form("convolution_int8", name="conv2d in float32")
 def conv2d_counted(x: Values) -> Iterator[Any]:
     s = x.sizes
-    (cuts,) = [exact_blocks(s.C, s.KH * s.KW * largest_term("int8"))]
+    cuts = exact_blocks(s.C, s.KH * s.KW * largest_term("int8"))
     out = x.empty(s.N, s.F, s.H - s.KH + 1, s.W - s.KW + 1, dtype="int32")
 
     def part(c: slice) -> Any:
