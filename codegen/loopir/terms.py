@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
-from tcl.codegen.loopir import ir
+from tcl.codegen.loopir import ir, walk
 from tcl.codegen.loopir.conditions import all_of, divides_index, parts
 from tcl.codegen.loopir.identity import neutral
-from tcl.codegen.loopir.walk import (
-    behind_names,
-    dims_of_values,
-    loads,
-    statements,
-    variables,
-    written_out,
-)
 from tcl.grammar.syntax.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
 
 
@@ -86,7 +78,7 @@ def common_guard(loop: ir.For) -> ir.Value | None:
     lets: dict[str, ir.Value] = {}
     others: dict[str, ir.Value] = {}
     every = True
-    for s in statements(loop):
+    for s in walk.statements(loop):
         match s:
             case ir.For(loop=ir.Loop(fold=fold, kind=kind, compacted=None, alignment=None)) if (
                 kind in (ir.Kind.SERIAL, ir.Kind.UNROLL, ir.Kind.VECTOR)
@@ -96,21 +88,23 @@ def common_guard(loop: ir.For) -> ir.Value | None:
                 condition, _ = guard(op, value)
                 if condition is None:
                     return None
-                own = list(parts(written_out(condition, lets)))
+                own = list(parts(walk.written_out(condition, lets)))
                 every = every and found in (None, own)
                 found = own if found is None else [part for part in found if part in own]
             case ir.Let(name=name, value=value):
-                asked = [*islice(behind_names([value], lets | others), _WRITTEN_OUT)]
+                asked = [*islice(walk.behind_names([value], lets | others), _WRITTEN_OUT)]
                 long = len(asked) == _WRITTEN_OUT or any(isinstance(v, ir.Load) for v in asked)
                 lets.pop(name, None)  # that of another nest in this loop
-                (others if long else lets)[name] = value if long else written_out(value, lets)
+                (others if long else lets)[name] = value if long else walk.written_out(value, lets)
             case ir.Block() | ir.Carry() | ir.Prefetch():
                 pass
             case _:
                 return None
-    same = [p for p in found or () if not dims_of_values((p,), {}) & moving]
+    same = [p for p in found or () if not walk.dims_of_values((p,), {}) & moving]
     if not every or lets or others or len(same) < len(found or ()):
-        same = [p for p in same if not any(loads(p)) and variables([p]).isdisjoint(others)]
+        same = [
+            p for p in same if not any(walk.loads(p)) and walk.variables([p]).isdisjoint(others)
+        ]
         if not any(map(divides_index, same)):
             return None
     return all_of(same)

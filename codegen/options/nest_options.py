@@ -14,16 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from tcl.codegen.options.kinds import (
-    MAX_RANK,
-    Count,
-    Dimensions,
-    Flag,
-    OptionKind,
-    Permutation,
-    Sizes,
-    VectorLanes,
-)
+from tcl.codegen.options import kinds
 from tcl.common.dataclass import dataclass, replace
 from tcl.common.errors import OptionsError
 
@@ -40,7 +31,7 @@ _NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU can use it, and this is a
 class Option:
     """What there is to know of an option, beside its name, type and meaning."""
 
-    kind: OptionKind
+    kind: kinds.OptionKind
     """Its values."""
     by_dimension: bool
     """Whether a value means other points where dimensions are merged."""
@@ -68,7 +59,7 @@ class Option:
 
 
 def _option(
-    kind: OptionKind,
+    kind: kinds.OptionKind,
     *,
     by_dimension: bool = True,
     followed: bool = False,
@@ -93,7 +84,7 @@ class NestOptions:
     """
 
     tile: tuple[int, ...] | None = _option(
-        Sizes(0, _MAX_SIZE, "sizes must be from 0 (untiled) to {}"),
+        kinds.Sizes(0, _MAX_SIZE, "sizes must be from 0 (untiled) to {}"),
         followed=True,
         scaled=True,
         gains={"tile": (0.0034, 0.0067)},
@@ -101,7 +92,7 @@ class NestOptions:
     )
     """Points per tile, one size per leading dimension; 0 or a missing size: untiled."""
     order: tuple[int, ...] | None = _option(
-        Permutation(),
+        kinds.Permutation(),
         followed=True,
         scaled=True,
         gains={"order": (0.008,)},
@@ -110,7 +101,7 @@ class NestOptions:
     )
     """Order of the loops over tiles: a permutation of the dimensions; (): the natural order."""
     inner_order: tuple[int, ...] | None = _option(
-        Permutation(),
+        kinds.Permutation(),
         followed=True,
         scaled=True,
         gains={"inner_order": (0.0037,)},
@@ -118,7 +109,7 @@ class NestOptions:
     )
     """Order of the loops inside a tile, in the same way."""
     vectorize: tuple[int, int] | None = _option(
-        VectorLanes(),
+        kinds.VectorLanes(),
         followed=True,
         gains={"vector": (0.0011,), "lanes": (0.0001, 0.0001)},
         vector="the dimension of the vector lanes",
@@ -127,7 +118,7 @@ class NestOptions:
     """(dimension, lanes). Dimension -1 is the last dimension of the output; 1 lane is scalar
     code."""
     register: tuple[int, ...] | None = _option(
-        Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
+        kinds.Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
         followed=True,
         gains={"register": (0.0008, 0.0113), "row": (0.0004,), "unroll": (0.0075, 0.0086)},
         register="points of each dimension whose results stay in registers; on a GPU, of this one",
@@ -138,7 +129,7 @@ class NestOptions:
     the vectorised dimension, points of another, an unroll factor of a reduction. 0, 1 or a missing
     size: not unrolled."""
     stage: tuple[int, ...] | None = _option(
-        Sizes(-1, MAX_RANK, "levels must be from -1 to {}", per="operand", nothing=-1),
+        kinds.Sizes(-1, kinds.MAX_RANK, "levels must be from -1 to {}", per="operand", nothing=-1),
         scaled=True,
         gains={"stage": (0.0001, 0.0048)},
         stage="number of loops outside the copy of this operand (counted from 0): a packed copy "
@@ -148,7 +139,7 @@ class NestOptions:
     order in which inner loops read. The loops over chunks count as one. -1 or a missing level: no
     copy."""
     chunk: tuple[int, ...] | None = _option(
-        Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
+        kinds.Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
         scaled=True,
         gains={"chunk": (0.0043, 0.0026)},
         chunk="points of this dimension in a chunk, the work that a thread takes at a time",
@@ -157,7 +148,7 @@ class NestOptions:
     """Points per chunk, the work that a thread takes at a time, one size per leading dimension of
     the output; 0 or a missing size: not divided."""
     fuse: bool | None = _option(
-        Flag(),
+        kinds.Flag(),
         by_dimension=False,
         feature="shares chunks with the nest before",
         gains={"fuse": (0.0034,)},
@@ -167,7 +158,7 @@ class NestOptions:
     """Whether the nest shares its chunks with the nest before it: for each chunk, one nest runs
     after the other."""
     stream: bool | None = _option(
-        Flag(),
+        kinds.Flag(),
         by_dimension=False,
         refused={"GPU": "stores that bypass the caches are not available on a GPU"},
         feature="results go past the caches",
@@ -177,7 +168,7 @@ class NestOptions:
     """Whether stores bypass the caches. This pays if the results do not fit there and are not read
     again soon."""
     prefetch: tuple[int, ...] | None = _option(
-        Sizes(0, 1 << 30, "distances must be from 0 (none) to {} bytes", per="operand"),
+        kinds.Sizes(0, 1 << 30, "distances must be from 0 (none) to {} bytes", per="operand"),
         by_dimension=False,
         refused={"GPU": "prefetch is not available on a GPU"},
         scaled=True,
@@ -187,7 +178,7 @@ class NestOptions:
     """Per operand, in order of appearance: each vector that is read also requests the memory so
     many bytes after it; 0 or a missing distance: no request."""
     threads: tuple[int, ...] | None = _option(
-        Sizes(0, 1024, "sizes must be from 0 (one thread) to {}", nothing=1),
+        kinds.Sizes(0, 1024, "sizes must be from 0 (one thread) to {}", nothing=1),
         refused=_NOT_ON_A_CPU,
         threads="GPU: threads of a block along this dimension",
         block="GPU: threads of a block",
@@ -195,13 +186,13 @@ class NestOptions:
     """GPU: threads of a block, one size per leading dimension; 0, 1 or a missing size: one
     thread."""
     split: tuple[int, ...] | None = _option(
-        Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
+        kinds.Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
         split="parts of a reduction, for several threads or blocks of a GPU",
     )
     """Parts of a reduction for several threads, or blocks of a GPU, one number per leading
     dimension. Another nest combines them. 0, 1 or a missing number: no split."""
     buffers: int | None = _option(
-        Count(8),
+        kinds.Count(8),
         by_dimension=False,
         refused=_NOT_ON_A_CPU,
         scaled=True,
@@ -210,7 +201,7 @@ class NestOptions:
     """GPU: buffers of each panel that is filled in a loop, so that one can be filled while another
     is read. Without such a panel, this has no effect."""
     mma: tuple[int, ...] | None = _option(
-        Dimensions(),
+        kinds.Dimensions(),
         followed=True,
         feature="the matrix unit computes it",
         mma="GPU: 1: use tensor cores; CPU: the dimensions of the rows, the columns and the "
@@ -219,11 +210,11 @@ class NestOptions:
     """The dimensions along which a GPU's tensor cores, or a CPU's matrix unit, multiply: rows,
     columns and, if there is one, the reduction; (): none. On a GPU, float32 factors are rounded to
     tf32."""
-    chunk_order: tuple[int, ...] | None = _option(Permutation(), scaled=True)
+    chunk_order: tuple[int, ...] | None = _option(kinds.Permutation(), scaled=True)
     """Order of the loops over chunks: a permutation of the dimensions; (): the natural order. Nests
     that share chunks have one order."""
     dot: tuple[int, ...] | None = _option(
-        Sizes(0, 4, "points must be from 0 (one by one) to {}", nothing=1),
+        kinds.Sizes(0, 4, "points must be from 0 (one by one) to {}", nothing=1),
         followed=True,
         refused={"GPU": "a GPU uses its tensor cores for this: use mma"},
         feature="steps in an instruction",
@@ -233,7 +224,7 @@ class NestOptions:
     dimension: four for 8-bit integers, two for 16-bit numbers, if the processor has such an
     instruction. 0, 1 or a missing number: one point at a time."""
     peel: bool | None = _option(
-        Flag(),
+        kinds.Flag(),
         by_dimension=False,
         refused={"GPU": "a GPU cannot align stores in this way"},
         feature="loops begin on boundaries",
@@ -247,7 +238,7 @@ class NestOptions:
     crosses a cache line. Separate code handles the points before and after."""
 
     skip: bool | None = _option(
-        Flag(),
+        kinds.Flag(),
         by_dimension=False,
         refused={"GPU": "threads of a GPU run in step and would wait for each other"},
         feature="goes through listed points",

@@ -18,17 +18,9 @@ from tcl.grammar.ranges.intervals import UNBOUNDED, Bounds, either, of_type, ope
 from tcl.grammar.sizes.varying import common_divisor, largest, smallest
 from tcl.grammar.syntax.types import INT64
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree import traverse
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import (
-    children,
-    computed,
-    index_lets,
-    is_exact,
-    is_index_arithmetic,
-    subscripts,
-    walk,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +153,7 @@ class Analysis:
 
     def __post_init__(self) -> None:
         self._sizes = SizeValues(self.sizes, self.shapes, self.lets)
-        self._index_lets = index_lets(self.lets)
+        self._index_lets = traverse.index_lets(self.lets)
 
     def _prepare_lets(self) -> None:
         """Work out the lets in order, so that no chain of them is followed more than a step."""
@@ -233,7 +225,7 @@ class Analysis:
 
     def _unless_it_wraps(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
         """The form, unless it contains values whose arithmetic may wrap."""
-        plain = form.is_affine and is_index_arithmetic(expr, self._index_lets)
+        plain = form.is_affine and traverse.is_index_arithmetic(expr, self._index_lets)
         if plain or within(self.bounds(form), expr.type):
             return form
         return Linear({expr: 1})
@@ -264,7 +256,7 @@ class Analysis:
 
     def _is_its_value(self, expr: c.Expr) -> bool:
         """Whether a subscript is what the expression is elsewhere, as no part can wrap."""
-        if not is_exact(expr):
+        if not traverse.is_exact(expr):
             return True
         if id(expr) not in self._own_value:
             match expr:
@@ -275,7 +267,7 @@ class Analysis:
                 case c.Select(then=then, otherwise=otherwise):
                     found = self._is_its_value(then) and self._is_its_value(otherwise)
                 case _:
-                    found = all([self._is_its_value(side) for side in children(expr)])
+                    found = all([self._is_its_value(side) for side in traverse.children(expr)])
                     found = found and (expr.type == INT64 or not self._can_wrap(expr))
             self._own_value[id(expr)] = found
         return self._own_value[id(expr)]
@@ -296,7 +288,7 @@ class Analysis:
             if not found and isinstance(expr, c.LetRef):
                 found = expr.name in self._congruent_lets
             elif not found and isinstance(expr, c.Unary | c.Binary) and expr.op in ("+", "-", "*"):
-                sides = children(expr)
+                sides = traverse.children(expr)
                 found = all(s.type == expr.type and self._is_congruent(s) for s in sides)
             self._congruent[id(expr)] = found
         return self._congruent[id(expr)]
@@ -426,7 +418,7 @@ class Analysis:
     def _mentioned(self, condition: c.Expr) -> frozenset[str]:
         """The index variables below a condition, and below the lets that it uses."""
         found: frozenset[str] = frozenset()
-        for node in walk(condition):
+        for node in traverse.walk(condition):
             if isinstance(node, c.Index):
                 found |= {node.name}
             elif isinstance(node, c.LetRef):
@@ -513,7 +505,7 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
         facts = analysis.under(facts, condition, True)
     for expr in (*(let.value for let in statement.lets), statement.rhs):
         yield from _below(expr, analysis, NO_FACTS, evaluated=True)
-    for expr in computed(statement):
+    for expr in traverse.computed(statement):
         yield from _below(expr, analysis, facts, evaluated=True)
     if statement.place is not None:
         for axis, subscript in enumerate(statement.place.subscripts):
@@ -525,7 +517,7 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
 
 def _below(expr: c.Expr, analysis: Analysis, facts: Facts, *, evaluated: bool) -> Iterator[Access]:
     """Every subscript below ``expr``."""
-    for read, axis, known in subscripts(expr, facts, analysis.under):
+    for read, axis, known in traverse.subscripts(expr, facts, analysis.under):
         subscript = read.subscripts[axis]
         form, value = analysis.exact(subscript), analysis.linear(subscript)
         yield Access(read, axis, form, value, known, evaluated)

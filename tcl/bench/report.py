@@ -10,23 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tcl.bench import summary
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.rows import SHAPES, SUITE_KINDS, TYPED
-from tcl.bench.summary import (
-    NEAR,
-    Entry,
-    Line,
-    Quantity,
-    Result,
-    beside,
-    extreme,
-    gain,
-    lines,
-    mean,
-    ratio,
-    shift,
-    summarise,
-)
 from tcl.bench.task import DEFAULT
 from tcl.common.errors import ArgumentError
 
@@ -47,7 +33,7 @@ class Report:
     """Threads, cache warm or cold, rounds, seed, cores."""
     ceilings: Mapping[int, tuple[Ceilings, ...]]
     """Number of threads to samples, spread over the run."""
-    results: tuple[Result, ...]
+    results: tuple[summary.Result, ...]
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Peers that did not take part, and why."""
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -59,7 +45,7 @@ class Report:
         """The best sample of each rate: what the machine can do when left alone."""
         return Ceilings.best(self.ceilings[threads])
 
-    def results_of(self, threads: int, placement: str = "") -> list[Result]:
+    def results_of(self, threads: int, placement: str = "") -> list[summary.Result]:
         """The rows with that many threads, of all runs; of one placement, or of all."""
         return [
             r
@@ -88,7 +74,7 @@ class Report:
                 "compile_seconds": result.compile_seconds,
                 "medians": {n: e.seconds for n, e in result.entries.items()},
             }
-        data["summary"] = {str(n): summarise(self.results_of(n)) for n in self.ceilings}
+        data["summary"] = {str(n): summary.summarise(self.results_of(n)) for n in self.ceilings}
         return {"schema": SCHEMA, **data}
 
     @staticmethod
@@ -123,8 +109,8 @@ class Report:
         return re.sub(r"\[\s+([^][{}\"]*?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
 
 
-def _result(row: Mapping[str, Any]) -> Result:
-    known = {f.name for f in dataclasses.fields(Result)}
+def _result(row: Mapping[str, Any]) -> summary.Result:
+    known = {f.name for f in dataclasses.fields(summary.Result)}
     fields = {k: v for k, v in row.items() if k in known}
     entries = {}
     for name, entry in row["entries"].items():
@@ -132,8 +118,8 @@ def _result(row: Mapping[str, Any]) -> Result:
         for sample in samples:
             if not isinstance(sample, int | float) or not 0 < sample < math.inf:  # nor NaN
                 raise ValueError(f"{row['name']}, {name}: the sample {sample!r} is not a time")
-        entries[name] = Entry(**{**entry, "samples": samples})
-    return Result(**{**fields, "entries": entries})
+        entries[name] = summary.Entry(**{**entry, "samples": samples})
+    return summary.Result(**{**fields, "entries": entries})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,54 +148,62 @@ class Bar:
 
 def bars(report: Report, threads: int) -> list[Bar]:
     """The bars on the rows with that many threads, of those that the report measured."""
-    rows = lines(report.results_of(threads))
+    rows = summary.lines(report.results_of(threads))
     found = list(_moved([r for r in rows if r.kind in SUITE_KINDS]))
     for placement in report.placements:
         found += _placed(rows, placement, threads)
     return found
 
 
-def _placed(rows: Sequence[Line], placement: str, threads: int) -> Iterator[Bar]:
+def _placed(rows: Sequence[summary.Line], placement: str, threads: int) -> Iterator[Bar]:
     where = f"{placement} arrays"
     suite = [r for r in rows if r.kind in SUITE_KINDS]
     typed = [r for r in rows if r.kind == TYPED and ("int8" in r.name or "bfloat16" in r.name)]
     one = threads == 1
-    tuned = mean(suite, gain(placement)) is not None
+    tuned = summary.mean(suite, summary.gain(placement)) is not None
     options = "tuned" if tuned else "default"
     limits = (1.40 if one else 1.45) if tuned else (1.35 if one else 1.40)
-    yield from _mean(f"best peer / {options}, suite, {where}", suite, ratio(placement), limits)
+    yield from _mean(
+        f"best peer / {options}, suite, {where}", suite, summary.ratio(placement), limits
+    )
     if tuned:
-        best = ratio(placement, DEFAULT)
+        best = summary.ratio(placement, DEFAULT)
         yield from _mean(f"best peer / default, suite, {where}", suite, best, 1.35 if one else 1.40)
     timed = [r for r in rows if r.kind in (*SUITE_KINDS, SHAPES)]
-    yield from _every(f"best peer / {options}, every row, {where}", timed, ratio(placement), NEAR)
-    yield from _mean(f"default / tuned, {where}", rows, gain(placement), 1.06)
-    yield from _every(f"default / tuned, every row, {where}", rows, gain(placement), 0.98)
-    torch = beside(placement, "torch")
+    yield from _every(
+        f"best peer / {options}, every row, {where}", timed, summary.ratio(placement), summary.NEAR
+    )
+    yield from _mean(f"default / tuned, {where}", rows, summary.gain(placement), 1.06)
+    yield from _every(f"default / tuned, every row, {where}", rows, summary.gain(placement), 0.98)
+    torch = summary.beside(placement, "torch")
     yield from _mean(f"torch / {options}, 8 bits and bfloat16, {where}", typed, torch, 1.0)
     yield from _every(f"torch / {options}, each of these, {where}", typed, torch, 0.9)
 
 
-def _moved(rows: Sequence[Line]) -> Iterator[Bar]:
-    found, worst = mean(rows, shift), extreme(rows, shift, max)
+def _moved(rows: Sequence[summary.Line]) -> Iterator[Bar]:
+    found, worst = summary.mean(rows, summary.shift), summary.extreme(rows, summary.shift, max)
     if found is not None and worst is not None:
         yield Bar("numpy / aligned arrays, suite", 1.06, found.middle, at_most=True)
-        worse = _beyond(rows, shift, 1.15, at_most=True)
+        worse = _beyond(rows, summary.shift, 1.15, at_most=True)
         yield Bar("numpy / aligned arrays, every row", 1.15, worst[1], worse, at_most=True)
 
 
-def _mean(what: str, rows: Sequence[Line], quantity: Quantity, limit: float) -> Iterator[Bar]:
-    if (found := mean(rows, quantity)) is not None:
+def _mean(
+    what: str, rows: Sequence[summary.Line], quantity: summary.Quantity, limit: float
+) -> Iterator[Bar]:
+    if (found := summary.mean(rows, quantity)) is not None:
         yield Bar(what, limit, found.middle)
 
 
-def _every(what: str, rows: Sequence[Line], quantity: Quantity, limit: float) -> Iterator[Bar]:
-    if (worst := extreme(rows, quantity)) is not None:
+def _every(
+    what: str, rows: Sequence[summary.Line], quantity: summary.Quantity, limit: float
+) -> Iterator[Bar]:
+    if (worst := summary.extreme(rows, quantity)) is not None:
         yield Bar(what, limit, worst[1], _beyond(rows, quantity, limit))
 
 
 def _beyond(
-    rows: Sequence[Line], quantity: Quantity, limit: float, at_most: bool = False
+    rows: Sequence[summary.Line], quantity: summary.Quantity, limit: float, at_most: bool = False
 ) -> tuple[tuple[str, float], ...]:
     """Rows that miss a limit, the worst first."""
     found = [(row.name, s.middle) for row in rows if (s := row.spread(quantity)) is not None]

@@ -11,15 +11,8 @@ from itertools import chain, islice
 from statistics import median
 from typing import Any
 
+from tcl.block_tuning import candidates
 from tcl.block_tuning.arguments import Arguments
-from tcl.block_tuning.candidates import (
-    Block,
-    LaunchShape,
-    candidate_of,
-    config_of,
-    none_left,
-    space_of,
-)
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
 from tcl.block_tuning.target import LaunchTarget
 from tcl.codegen.options.knobs import Value
@@ -62,19 +55,21 @@ class Sweep:
     values: Sequence[Any]
     arguments: Arguments
     defines: Mapping[str, tuple[Value, ...]]
-    found: dict[LaunchShape, BlockTiming] = field(default_factory=dict)
+    found: dict[candidates.LaunchShape, BlockTiming] = field(default_factory=dict)
     best: float | None = None
     """Seconds."""
     tried_apart: bool = True
     """Whether a candidate is launched first where it can do no harm."""
 
-    def run(self, blocks: Sequence[Block], most: int, seed: int) -> BlockTuningResult:
+    def run(self, blocks: Sequence[candidates.Block], most: int, seed: int) -> BlockTuningResult:
         """Try these blocks with all definitions, or ``most`` of these candidates. The first that
         can be launched is what all others are compared with. Raises ``OptionsError`` if none can,
         ``TclError`` if the device is lost, what ``Arguments.learn`` raises."""
-        space = space_of(blocks, self.defines, self.target.why_not_asked)
+        space = candidates.space_of(blocks, self.defines, self.target.why_not_asked)
         for block in blocks:
-            candidate = LaunchShape(block, tuple((n, v[0]) for n, v in self.defines.items()))
+            candidate = candidates.LaunchShape(
+                block, tuple((n, v[0]) for n, v in self.defines.items())
+            )
             reason = self.target.why_not_asked(candidate)
             if reason is not None:
                 self._finish(candidate, Verdict.CONSTRAINTS, reason)
@@ -101,7 +96,7 @@ class Sweep:
             tuple(notes),
         )
 
-    def _confirmed(self, chosen: LaunchShape) -> LaunchShape:
+    def _confirmed(self, chosen: candidates.LaunchShape) -> candidates.LaunchShape:
         """The fastest that is still right when it runs once more, which leaves the arguments as one
         run does."""
         while True:
@@ -116,7 +111,7 @@ class Sweep:
                 raise _unsteady(wrong)
             chosen = min(right, key=self._median)
 
-    def _first_launchable(self, space: SearchSpace) -> LaunchShape:
+    def _first_launchable(self, space: SearchSpace) -> candidates.LaunchShape:
         """The first candidate that can be launched, after the runs by which it is known what a run
         does. The very first, which may compile, is not timed."""
         for candidate in self._in_turn(space):
@@ -134,7 +129,7 @@ class Sweep:
         if not self.found:
             raise OptionsError("there is no candidate to launch")
         if not self._unended:
-            raise none_left({c: t.message for c, t in self.found.items()})
+            raise candidates.none_left({c: t.message for c, t in self.found.items()})
         blocks = " and ".join(f"block {candidate}" for candidate in self._unended)
         warn(
             f"{self.target.name} with {blocks} did not end within {duration(_LIMIT)} in a "
@@ -147,22 +142,22 @@ class Sweep:
         return self._first_launchable(space)
 
     @property
-    def _unended(self) -> list[LaunchShape]:
+    def _unended(self) -> list[candidates.LaunchShape]:
         """Those that were given up for hanging, if nothing else came of any that was launched."""
         launched = [t for t in self.found.values() if t.verdict not in _NOT_LAUNCHED]
         late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
         return late if len(late) == len(launched) else []
 
-    def _in_turn(self, space: SearchSpace) -> Iterator[LaunchShape]:
+    def _in_turn(self, space: SearchSpace) -> Iterator[candidates.LaunchShape]:
         """All, the default first."""
         first = (space.default,) if space.valid(space.default) else ()
         others = (config for config in space.enumerate() if config not in first)
         return map(self._candidate, chain(first, others))
 
-    def _candidate(self, config: Config) -> LaunchShape:
-        return candidate_of(config, len(config) - len(self.defines), self.defines)
+    def _candidate(self, config: Config) -> candidates.LaunchShape:
+        return candidates.candidate_of(config, len(config) - len(self.defines), self.defines)
 
-    def _launch_bound(self, first: LaunchShape) -> bool:
+    def _launch_bound(self, first: candidates.LaunchShape) -> bool:
         nothing = measure(
             self.target.empty_launch(), settings=self.target.settings, timer=self.target.seconds
         )
@@ -174,7 +169,7 @@ class Sweep:
         settings = SearchSettings(population=min(20, most), elites=min(10, most // 2))
         few = len(list(islice(space.enumerate(), most + 1))) <= most
         name = "exhaustive" if few else "genetic"
-        seeds = [config_of(candidate) for candidate in self.found]
+        seeds = [candidates.config_of(candidate) for candidate in self.found]
         strategy = make_strategy(name, space, random.Random(seed), settings, seeds)
         tried = 0
         while tried < most:
@@ -194,7 +189,7 @@ class Sweep:
                 results.append((config, known.time_us if known is not None else None))
             strategy.tell(results)
 
-    def _launch(self, candidate: LaunchShape) -> Run | None:
+    def _launch(self, candidate: candidates.LaunchShape) -> Run | None:
         """A launch of a candidate; None if it cannot be compiled or launched, or does not end."""
         with self._ending(candidate, Verdict.COMPILE):
             reason = self.target.why_not(candidate)
@@ -211,7 +206,7 @@ class Sweep:
                 return None
         return run
 
-    def _time_run(self, candidate: LaunchShape, run: Run) -> None:
+    def _time_run(self, candidate: candidates.LaunchShape, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""
         self.arguments.ready()
         first = self.target.seconds(run, 1)
@@ -248,7 +243,7 @@ class Sweep:
             total += self.target.seconds(run, 1)
         return total / calls
 
-    def _race(self, first: LaunchShape) -> tuple[LaunchShape, list[str]]:
+    def _race(self, first: candidates.LaunchShape) -> tuple[candidates.LaunchShape, list[str]]:
         """The fastest and the default, in turns; the winner, and what makes times doubtful."""
         ranked = [
             t.candidate
@@ -289,11 +284,11 @@ class Sweep:
         run()
         self.target.synchronise()
 
-    def _median(self, candidate: LaunchShape) -> float:
+    def _median(self, candidate: candidates.LaunchShape) -> float:
         return median(self.found[candidate].times)
 
     @contextmanager
-    def _ending(self, candidate: LaunchShape, verdict: Verdict) -> Iterator[None]:
+    def _ending(self, candidate: candidates.LaunchShape, verdict: Verdict) -> Iterator[None]:
         """A block whose errors are the candidate's verdict, but for what the user did wrong.
         ``TclError`` if the device is lost."""
         try:
@@ -310,7 +305,7 @@ class Sweep:
 
     def _finish(
         self,
-        candidate: LaunchShape,
+        candidate: candidates.LaunchShape,
         verdict: Verdict,
         message: str = "",
         times: tuple[float, ...] = (),

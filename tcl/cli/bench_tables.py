@@ -13,21 +13,9 @@ import click
 from rich.console import RenderableType
 from rich.table import Table
 
+from tcl.bench import summary
 from tcl.bench.compare import Comparison, title
 from tcl.bench.report import Report, bars
-from tcl.bench.summary import (
-    Line,
-    Quantity,
-    Result,
-    Spread,
-    extreme,
-    gain,
-    groups,
-    lines,
-    mean,
-    ratio,
-    shift,
-)
 from tcl.bench.task import DEFAULT, OURS, TUNED
 from tcl.cli.tables import plain_table, print_table
 from tcl.common.number_format import duration, plural
@@ -79,7 +67,7 @@ def print_comparison(found: Comparison) -> None:
 
 
 def _rows(report: Report, threads: int) -> Table:
-    rows = lines(report.results_of(threads))
+    rows = summary.lines(report.results_of(threads))
     cells = {
         heading: column
         for heading, cell in _report_columns(report, threads).items()
@@ -108,40 +96,44 @@ _OPTIONAL = ("def/tuned", "+16/64")
 """Columns that are left out where no row has them."""
 
 
-def _report_columns(report: Report, threads: int) -> dict[str, Callable[[Line], str]]:
+def _report_columns(report: Report, threads: int) -> dict[str, Callable[[summary.Line], str]]:
     """By heading, what a row has."""
     first, ceiling = report.placements[0], report.ceiling(threads)
     results = report.results_of(threads)
     peers = dict.fromkeys(n for r in results for n in r.entries if n not in OURS)
-    columns: dict[str, Callable[[Line], str]] = {
+    columns: dict[str, Callable[[summary.Line], str]] = {
         **{name: partial(_peer, name=name, placement=first) for name in peers},
         "tcl": lambda row: _own(row, first),
         "thr": lambda row: _threads(row, first),
     }
-    for heading, of in (("ratio", ratio), ("default", _of_default), ("def/tuned", gain)):
+    for heading, of in (
+        ("ratio", summary.ratio),
+        ("default", _of_default),
+        ("def/tuned", summary.gain),
+    ):
         for p in report.placements:
             columns[f"{heading}{PLACEMENTS[p].heading}"] = partial(_ratio_cell, quantity=of(p))
 
-    def shown_share(found: tuple[str, float] | None, result: Result) -> float | None:
+    def shown_share(found: tuple[str, float] | None, result: summary.Result) -> float | None:
         return None if found is None else result.share(found[1], ceiling)
 
     return columns | {
-        "+16/64": lambda row: _number(row.spread(shift)),
+        "+16/64": lambda row: _number(row.spread(summary.shift)),
         "share": lambda row: _middle(row, first, lambda r: shown_share(r.ours, r)),
         "peer's": lambda row: _middle(row, first, lambda r: shown_share(r.best_peer, r)),
         "compile": lambda row: _compile_seconds(row, first),
     }
 
 
-def _of_default(placement: str) -> Quantity:
-    return ratio(placement, DEFAULT)
+def _of_default(placement: str) -> summary.Quantity:
+    return summary.ratio(placement, DEFAULT)
 
 
-def _ratio_cell(row: Line, quantity: Quantity) -> str:
+def _ratio_cell(row: summary.Line, quantity: summary.Quantity) -> str:
     return _ratio(row.spread(quantity))
 
 
-def _peer(row: Line, name: str, placement: str) -> str:
+def _peer(row: summary.Line, name: str, placement: str) -> str:
     seconds = row.seconds(name, placement)
     if seconds is None:
         return "failed" if any(name in r.entries for r in row.all(placement)) else "-"
@@ -149,7 +141,7 @@ def _peer(row: Line, name: str, placement: str) -> str:
     return f"[bold]{duration(seconds)}[/bold]" if best else duration(seconds)
 
 
-def _own(row: Line, placement: str) -> str:
+def _own(row: summary.Line, placement: str) -> str:
     for name, mark in ((TUNED, ""), (DEFAULT, "*")):
         if (seconds := row.seconds(name, placement)) is not None:
             return duration(seconds) + mark
@@ -157,32 +149,34 @@ def _own(row: Line, placement: str) -> str:
     return "[red]failed[/red]" if wrong else "-"
 
 
-def _threads(row: Line, placement: str) -> str:
+def _threads(row: summary.Line, placement: str) -> str:
     used = [r.entries[r.ours[0]].threads for r in row.all(placement) if r.ours is not None]
     return str(used[0]) if used else "-"
 
 
-def _compile_seconds(row: Line, placement: str) -> str:
+def _compile_seconds(row: summary.Line, placement: str) -> str:
     found = [t for r in row.all(placement) if (t := r.compile_seconds) is not None]
     return duration(median(found)) if found else "-"
 
 
-def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
-    return _number(Spread.over_runs(map(value, row.all(placement))))
+def _middle(
+    row: summary.Line, placement: str, value: Callable[[summary.Result], float | None]
+) -> str:
+    return _number(summary.Spread.over_runs(map(value, row.all(placement))))
 
 
-def _number(found: Spread | None) -> str:
+def _number(found: summary.Spread | None) -> str:
     return "-" if found is None else f"{found.middle:.2f}"
 
 
-def _ratio(found: Spread | None) -> str:
+def _ratio(found: summary.Spread | None) -> str:
     if found is None:
         return "-"
     colour = "green" if found.middle >= 1 else "yellow" if found.middle >= 0.93 else "red"
     return f"[{colour}]{found.middle:.2f}[/{colour}]{_range(found)}"
 
 
-def _range(found: Spread) -> str:
+def _range(found: summary.Spread) -> str:
     return "" if found.low == found.high else f"±{(found.high - found.low) / 2:.2f}"
 
 
@@ -198,30 +192,30 @@ def _ceilings(report: Report, threads: int) -> str:
 
 def _means(report: Report) -> RenderableType:
     """One table of all numbers of threads and placements."""
-    by_threads = {threads: lines(report.results_of(threads)) for threads in report.ceilings}
-    columns: list[tuple[str, int, Quantity, bool]] = []
+    by_threads = {threads: summary.lines(report.results_of(threads)) for threads in report.ceilings}
+    columns: list[tuple[str, int, summary.Quantity, bool]] = []
     for threads in by_threads:
         for p in report.placements:
             where = f"{threads} thr{PLACEMENTS[p].heading}"
             columns += [
-                (f"{where} ratio", threads, ratio(p), False),
-                (f"{where} default", threads, ratio(p, DEFAULT), False),
-                (f"{where} def/tuned", threads, gain(p), False),
+                (f"{where} ratio", threads, summary.ratio(p), False),
+                (f"{where} default", threads, summary.ratio(p, DEFAULT), False),
+                (f"{where} def/tuned", threads, summary.gain(p), False),
             ]
-        columns.append((f"{threads} thr +16/64", threads, shift, True))
-    columns = [c for c in columns if mean(by_threads[c[1]], c[2]) is not None]
+        columns.append((f"{threads} thr +16/64", threads, summary.shift, True))
+    columns = [c for c in columns if summary.mean(by_threads[c[1]], c[2]) is not None]
     table = plain_table("geometric means", *(f">{heading}" for heading, *_ in columns))
-    names = dict.fromkeys(n for rows in by_threads.values() for n in groups(rows))
+    names = dict.fromkeys(n for rows in by_threads.values() for n in summary.groups(rows))
     for name in names:
         cells = []
         for _, threads, quantity, least in columns:
-            found = mean(groups(by_threads[threads]).get(name, []), quantity)
+            found = summary.mean(summary.groups(by_threads[threads]).get(name, []), quantity)
             text = "-" if found is None else f"{found.middle:.2f}{_range(found)}"
             cells.append(text if least else _ratio(found))
         table.add_row(name, *cells)
     cells = []
     for _, threads, quantity, least in columns:
-        worst = extreme(by_threads[threads], quantity, max if least else min)
+        worst = summary.extreme(by_threads[threads], quantity, max if least else min)
         cells.append("-" if worst is None else f"{worst[1]:.2f} {worst[0]}")
     table.add_row("worst row", *cells)
     table.caption = _caption(by_threads, report)
@@ -229,17 +223,17 @@ def _means(report: Report) -> RenderableType:
     return table
 
 
-def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
+def _caption(by_threads: dict[int, list[summary.Line]], report: Report) -> str:
     """What marks in the table mean, what compiling took, and which rows have nothing to compare."""
     notes = ["share: of the roofline; *: not tuned, default options used"]
-    every: Sequence[Result] = report.results
+    every: Sequence[summary.Result] = report.results
     if compiled := [t for r in every if (t := r.compile_seconds) is not None]:
         notes.append(f"median compile time {duration(median(compiled))}")
     missing = dict.fromkeys(
         row.name
         for rows in by_threads.values()
         for row in rows
-        if all(row.spread(ratio(p)) is None for p in report.placements)
+        if all(row.spread(summary.ratio(p)) is None for p in report.placements)
     )
     if missing:
         notes.append(f"rows without a ratio: {', '.join(missing)}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tcl.cli import common
 from tcl.cli.cache_commands.common import (
     SHORT,
     existing,
@@ -20,14 +21,6 @@ from tcl.cli.cache_commands.common import (
 )
 from tcl.cli.cache_commands.inspect import analyze, inspect
 from tcl.cli.cache_commands.show import best, list_shapes, shape_data, show, why
-from tcl.cli.common import (
-    Amount,
-    cache_option,
-    json_option,
-    print_json,
-    read,
-    report,
-)
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions
@@ -60,8 +53,8 @@ def command() -> None:
 
 
 @command.command("list")
-@json_option
-@cache_option
+@common.json_option
+@common.cache_option
 def list_(as_json: bool, path: Path | None) -> None:
     """List all results, with the best times.
 
@@ -72,7 +65,7 @@ def list_(as_json: bool, path: Path | None) -> None:
     summaries = cache.list()
     if as_json:
         launches = map(shape_data, block_results.stored_shapes(cache))
-        print_json([*map(_listed, summaries), *launches])
+        common.print_json([*map(_listed, summaries), *launches])
         return
     devices: dict[str, list[tuple[Summary, int]]] = {}
     for summary in summaries:
@@ -108,7 +101,7 @@ def _listed(summary: Summary) -> dict[str, object]:
 @command.command("prune")
 @click.option(
     "--older-than",
-    type=Amount(min=0),
+    type=common.Amount(min=0),
     metavar="DAYS",
     help="Results that are older than this.",
 )
@@ -127,7 +120,7 @@ def _listed(summary: Summary) -> dict[str, object]:
     help="Keep the K best options of each key. Without other rules, remove all others.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
-@cache_option
+@common.cache_option
 def prune(
     older_than: float | None,
     outdated: bool,
@@ -165,7 +158,7 @@ def prune(
 
 @command.command("merge")
 @click.argument("sources", metavar="FROM...", type=_file, nargs=-1, required=True)
-@cache_option
+@common.cache_option
 def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     """Add the results of other caches.
 
@@ -179,7 +172,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
         try:
             click.echo(f"{source}: {_added_text(merging.merge(cache, source))} to {cache.path}")
         except CacheError as error:
-            report(str(error))
+            common.report(str(error))
             failed = True
     if failed:
         sys.exit(1)
@@ -189,7 +182,7 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @_format
 @click.option("--key", "-k", "keys", multiple=True, help="Only this key, as in tcl cache list.")
-@cache_option
+@common.cache_option
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
     """Write results for other programs.
 
@@ -215,14 +208,14 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 @command.command("import")
 @click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
 @_format
-@cache_option
+@common.cache_option
 def import_(file: Path, form: str, path: Path | None) -> None:
     """Add exported results.
 
     FILE is the output of tcl cache export; - is standard input. All results are added, or none. A
     result that is already there is not added again.
     """
-    found = from_t4(read(file, MOST_DATA), str(file), _canonical_options)
+    found = from_t4(common.read(file, MOST_DATA), str(file), _canonical_options)
     cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_added_text(merging.add(cache, found))} to {cache.path}")
 

@@ -13,18 +13,8 @@ import click
 
 from tcl.arrays.annotations import sizes_of
 from tcl.bench.rows import EXAMPLES
+from tcl.cli import common
 from tcl.cli.cache_commands.common import layouts_of, needed, write_text
-from tcl.cli.common import (
-    cache_option,
-    choose,
-    entry_option,
-    json_option,
-    load,
-    print_json,
-    sizes_option,
-    threads_option,
-    without_threads,
-)
 from tcl.codegen.compiler import compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile
@@ -92,7 +82,7 @@ def command() -> None:
     help="A model to add trees to; it must have the features of this version.",
 )
 @_trees
-@cache_option
+@common.cache_option
 def train(
     files: tuple[Path, ...],
     scope: str,
@@ -132,7 +122,7 @@ def train(
 @_scope
 @_device_option
 @_trees
-@cache_option
+@common.cache_option
 def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
@@ -147,9 +137,9 @@ def evaluate(
 
 @command.command("predict")
 @click.argument("file", type=click.Path(path_type=Path))
-@entry_option
-@sizes_option
-@threads_option
+@common.entry_option
+@common.sizes_option
+@common.threads_option
 @_device_option
 @click.option(
     "--model",
@@ -164,7 +154,7 @@ def evaluate(
 )
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@json_option
+@common.json_option
 def predict(
     file: Path,
     entry: str | None,
@@ -179,14 +169,14 @@ def predict(
 ) -> None:
     """Show what the model would choose for a def in FILE, and the expected times."""
 
-    _, checked = choose(file, entry)
+    _, checked = common.choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
     sized = infer(checked, shapes)
     target = device_named(device)
     if isinstance(target, CpuProfile):
         target = replace(target, threads=thread_count(threads))
     else:
-        without_threads(device, threads)
+        common.without_threads(device, threads)
     model, where = _model(path, target, device)
     layouts = compiler_for(target).layouts(sized)
     count = candidates or (1000 if isinstance(target, CpuProfile) else 200)
@@ -207,7 +197,7 @@ def predict(
             {"time": round(ratio, 4), "spread": round(spread, 4), "options": options.as_dict()}
             for ratio, spread, options in listed
         ]
-        print_json({**about, "chosen": chosen, "ranked": each})
+        common.print_json({**about, "chosen": chosen, "ranked": each})
         return
     click.echo(f"{checked.name}: {len(ranking)} candidates, ranked by {where}")
     if ranking.unseen:
@@ -259,7 +249,7 @@ def _tuning_history(
     files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]
 ) -> History:
     texts = [*sorted(EXAMPLES.glob("*.tc")), *files]
-    defs = [checked for file in texts for checked in load(file)[1].values()]
+    defs = [checked for file in texts for checked in common.load(file)[1].values()]
     known = history(cache, defs, devices)
     for line in reasons(known):
         click.echo(f"passed over: {line}")

@@ -10,21 +10,8 @@ import click
 
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import EMULATED, Target, check_emulated, target
+from tcl.cli import common
 from tcl.cli.cache_commands.common import needed, relax_option
-from tcl.cli.common import (
-    Said,
-    cache_option,
-    entry_option,
-    fail,
-    file_argument,
-    json_option,
-    seed_option,
-    sizes_option,
-    threads_option,
-    varying_option,
-    was_given,
-    without_threads,
-)
 from tcl.cli.differences import differences
 from tcl.cli.kernels import Work, parse_options
 from tcl.cli.output import dying
@@ -51,20 +38,20 @@ else:
 
 
 @click.command("run")
-@file_argument
-@entry_option
-@sizes_option
+@common.file_argument
+@common.entry_option
+@common.sizes_option
 @click.option(
     "--options",
     "-o",
     help="Mapping options: the name of a preset, JSON, the name of a JSON file, or predict for "
     "a model's choice. Default: the best known options.",
 )
-@cache_option
+@common.cache_option
 @relax_option
-@seed_option
-@threads_option
-@varying_option
+@common.seed_option
+@common.threads_option
+@common.varying_option
 @click.option(
     "--device",
     default="cpu",
@@ -79,7 +66,7 @@ else:
     "tcl show --stage counters.",
 )
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
-@json_option
+@common.json_option
 def command(
     file: Path,
     entry: str | None,
@@ -104,7 +91,7 @@ def command(
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
     count = thread_count(threads)
-    said, compare = Said(as_json), not no_reference
+    said, compare = common.Said(as_json), not no_reference
     if counters and device != EMULATED:
         raise click.UsageError(
             f"--counters is for --device {EMULATED}, which sees every access; "
@@ -122,7 +109,7 @@ def command(
         _run_on_cpu(said, work, executor, compare=compare)
         said.end()
         return
-    without_threads(device, threads)
+    common.without_threads(device, threads)
     where = target(device, count)
     work = Work.load(file, entry, sizes, seed, varying)
     query = where.query(work.sized, work.inputs, varying)
@@ -137,7 +124,7 @@ def _chosen(
 ) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
     mode = tune_modes(None, (query.name,)).mode_of(query.name)
-    if options is not None and was_given("relax"):
+    if options is not None and common.was_given("relax"):
         raise click.UsageError("--relax is for cached options; leave it out with --options")
     if path is None:
         if options == PREDICT:
@@ -154,7 +141,7 @@ def _chosen(
     return found
 
 
-def _run_on_cpu(said: Said, work: Work, executor: Executor, *, compare: bool) -> None:
+def _run_on_cpu(said: common.Said, work: Work, executor: Executor, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes."""
     outputs = work.outputs()
     with work.indexing():
@@ -174,7 +161,7 @@ def _named(options: MappingOptions) -> str:
     return f"options {options}" + (", the default" if options == DEFAULT else "")
 
 
-def _show_class(said: Said, work: Work, serves: str | None) -> None:
+def _show_class(said: common.Said, work: Work, serves: str | None) -> None:
     """Say which sizes the kernel is for, where some vary."""
     said.say(varying=work.varying, serves=serves)
     if serves is not None:
@@ -184,7 +171,7 @@ def _show_class(said: Said, work: Work, serves: str | None) -> None:
 
 
 def _run_on_gpu(
-    said: Said,
+    said: common.Said,
     work: Work,
     wanted: Chosen,
     target: Target,
@@ -197,9 +184,7 @@ def _run_on_gpu(
     emulated = target.name == EMULATED
     if emulated:
         check_emulated(work.sized)
-    backend = target.backend(work.text, work.checked.name, work.inputs)
-    if query.classes:
-        backend = backend.for_all(query.classes)
+    backend = target.backend(work.text, work.checked.name, work.inputs).for_all(query.classes)
     with workspace() as folder:
         backend = backend.holding(work.inputs, folder)
         problem, (chosen, code) = backend.problem(), applied(wanted, backend.compile)
@@ -226,7 +211,7 @@ def _run_on_gpu(
 
 
 def _show_counters(
-    said: Said, backend: Any, chosen: MappingOptions, arrays: Sequence[Array]
+    said: common.Said, backend: Any, chosen: MappingOptions, arrays: Sequence[Array]
 ) -> None:
     """Say what warps asked of memory, beside what was counted."""
     program, asked = backend.traced(chosen, arrays)
@@ -241,7 +226,9 @@ def _show_counters(
     )
 
 
-def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
+def _show_results(
+    said: common.Said, work: Work, outputs: Sequence[Array], *, compare: bool
+) -> None:
     """Say what was computed, and whether it is right; exit if it is not."""
     named = list(zip(work.checked.outputs, outputs, strict=True))
     said.say(
@@ -258,6 +245,6 @@ def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: 
         made, meant = (dict(zip(names, each, strict=True)) for each in (outputs, expected))
         wrong = differences(work, made, meant)
         if wrong:
-            fail("\n".join(wrong))
+            common.fail("\n".join(wrong))
         said.say("  agrees with the reference")
     said.say(compared=compare)

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.arrays.annotations import sizes_of
-from tcl.cli.common import (
-    check_varying,
-    choose,
-    entry_option,
-    file_argument,
-    sizes_option,
-    tell,
-    threads_option,
-    varying_option,
-    without_threads,
-)
+from tcl.cli import common
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
@@ -74,9 +64,9 @@ _OF_A_GPU = {
 
 
 @click.command("show")
-@file_argument
-@entry_option
-@sizes_option
+@common.file_argument
+@common.entry_option
+@common.sizes_option
 @click.option("--options", "-o", help="Mapping options: the name of a preset, JSON or a JSON file.")
 @click.option(
     "--stage",
@@ -98,8 +88,8 @@ _OF_A_GPU = {
     help="The device: cpu or cuda:0 of this machine, or a CPU or GPU that this machine need not "
     "have (x86-64-v3, zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
 )
-@threads_option
-@varying_option
+@common.threads_option
+@common.varying_option
 def command(
     file: Path,
     entry: str | None,
@@ -118,7 +108,7 @@ def command(
         _check(options, device, threads)
     if varying and stage in ("ast", "canonical", "grad", "reference"):
         raise click.UsageError(f"--varying does not change --stage {stage}; leave it out")
-    text, checked = choose(file, entry)
+    text, checked = common.choose(file, entry)
     if stage == "ast":
         ast = next(d for d in parse(text, str(file)).defs if d.name == checked.name)
         click.echo(to_text(ast), nl=False)
@@ -129,13 +119,13 @@ def command(
     if stage == "grad":
         click.echo(gradient_text(checked, sizes=sizes), nl=False)
         return
-    check_varying(checked, varying)
+    common.check_varying(checked, varying)
     sized = size_finding(checked, sizes_of(checked, sizes))
     if varying:
         profile = _device(device, threads, stage)
         click.echo(_stage_of_class(stage, checked, sized, varying, options, profile))
         return
-    tell(checked, size_findings(sized))
+    common.tell(checked, size_findings(sized))
     if stage == "ranges":
         click.echo(ranges_text(sized))
     elif stage == "reference":
@@ -189,5 +179,5 @@ def _device(name: str, threads: int | None, stage: str) -> CpuProfile | GpuProfi
         if stage in _OF_A_GPU:
             raise click.UsageError(f"{_OF_A_GPU[stage]}; name a GPU, such as --device h200")
         return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
-    without_threads(name, threads)
+    common.without_threads(name, threads)
     return found

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tcl.cli.common import (
-    cache_option,
-    check_writable,
-    entry_option,
-    numpy_threads,
-    sizes_option,
-    threads_option,
-    varying_option,
-)
+from tcl.cli import common
 from tcl.cli.grid_file import most_threads, read_grid
 from tcl.cli.settings import check_executor, own_names, search_config
 from tcl.codegen.cpu.thread_count import thread_count
@@ -31,8 +23,8 @@ else:  # they import NumPy, which has to be told before how many threads to have
 
 @click.command("tune")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@entry_option
-@sizes_option
+@common.entry_option
+@common.sizes_option
 @click.option(
     "--grid",
     type=click.Path(path_type=Path),
@@ -81,8 +73,8 @@ else:  # they import NumPy, which has to be told before how many threads to have
     default=None,
     help="Whether to start from the learned model, if there is one for this machine.",
 )
-@threads_option
-@varying_option
+@common.threads_option
+@common.varying_option
 @click.option(
     "--jobs",
     "-j",
@@ -120,7 +112,7 @@ else:  # they import NumPy, which has to be told before how many threads to have
 @click.option(
     "--options", "-o", help=("Options to start from: the name of a preset, JSON or a JSON file.")
 )
-@cache_option
+@common.cache_option
 @click.option(
     "--report",
     "page",
@@ -174,7 +166,7 @@ def command(
         if fixed:
             raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
         points = read_grid(grid)
-        numpy_threads(most_threads(points, settings["threads"]))
+        common.numpy_threads(most_threads(points, settings["threads"]))
         check_executor(executor)
         with own_names(usage=True):
             search_config(settings)
@@ -185,9 +177,9 @@ def command(
     if file is None:
         raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
     if page is not None:
-        check_writable(page)  # now, rather than after an hour
+        common.check_writable(page)  # now, rather than after an hour
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
-    numpy_threads(thread_count(settings["threads"]))
+    common.numpy_threads(thread_count(settings["threads"]))
     check_executor(executor)
     wishes = tuned.Wishes(file, settings, path, page, executor, resume, as_json)
     sys.exit(tuned.tune_def(wishes, entry, sizes, varying, _fixed(fixed)))

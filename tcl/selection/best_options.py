@@ -26,14 +26,8 @@ from tcl.grammar.sizes.size_classes import SizeClass
 from tcl.grammar.tree.canonical import canonical_text
 from tcl.selection.suggested_options import DEFAULT as DEFAULT
 from tcl.selection.suggested_options import Choices, Chosen, Suggested
+from tcl.tuner.cache import fingerprint
 from tcl.tuner.cache.file import FILE_NAME
-from tcl.tuner.cache.fingerprint import (
-    FIELDS,
-    device_identity,
-    differing,
-    fields,
-    split_threads,
-)
 from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
@@ -62,7 +56,7 @@ def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], device: Device)
         definition=canonical_text(sized.checked),
         backend=device.backend,
         inputs=inputs,
-        device=device_identity(device),
+        device=fingerprint.device_identity(device),
         codegen_version=CODEGEN_VERSION,
     )
 
@@ -139,8 +133,8 @@ def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
     key, about = query.key, ("threads", str(cache.path), query.key.definition)
     if query.device.threads is None or was_told(about):
         return
-    device, own = split_threads(key.device)
-    found = map(split_threads, cache.devices(key))
+    device, own = fingerprint.split_threads(key.device)
+    found = map(fingerprint.split_threads, cache.devices(key))
     others = sorted(threads for other, threads in found if other == device and threads != own)
     if others:
         counts = " and ".join(map(str, others))
@@ -225,7 +219,7 @@ def _allowing(apart: Sequence[str], *, nearest: bool) -> str | None:
     alone does not, or did not. ``apart``: what differs."""
     if not {*apart} - {"shapes", "strides"}:
         return None if nearest else "nearest=True"
-    if not {*apart} - {*FIELDS}:
+    if not {*apart} - {*fingerprint.FIELDS}:
         return f"relax={','.join(apart)!r}"
     return None
 
@@ -302,9 +296,10 @@ def stand_in(name: str, key: CacheKey, used: CacheKey) -> str:
 
 def _values_apart(device: str, other: str) -> str:
     """The fields in which another device differs, with its values and this one's."""
-    here, there = fields(device), fields(other)
+    here, there = fingerprint.fields(device), fingerprint.fields(other)
     return ", ".join(
-        f"{field} {there[field]} instead of {here[field]}" for field in differing(device, other)
+        f"{field} {there[field]} instead of {here[field]}"
+        for field in fingerprint.differing(device, other)
     )
 
 

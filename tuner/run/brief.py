@@ -27,13 +27,7 @@ from tcl.tuner.measure.paired import RaceRules
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Outcome
-from tcl.tuner.run.events import (
-    Candidate,
-    CandidateCompiled,
-    Event,
-    GenerationStarted,
-    Interrupted,
-)
+from tcl.tuner.run import events
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import CandidatePipeline, Job
@@ -82,14 +76,14 @@ class BriefSearch(Generic[OptionsT]):
     def tune(
         self,
         start: Sequence[OptionsT],
-        report: Callable[[Event[OptionsT]], object] | None = None,
+        report: Callable[[events.Event[OptionsT]], object] | None = None,
     ) -> TuningResult[OptionsT]:
         """Search. The first of ``start`` keeps its place unless another one is clearly faster.
         ``report`` is told what happens."""
         tell = report or (lambda event: None)
         interrupts = Interrupts()
         watch = Watch(
-            interrupts, self.seconds, lambda level, reason: tell(Interrupted(level, reason))
+            interrupts, self.seconds, lambda level, reason: tell(events.Interrupted(level, reason))
         )
         name = uuid.uuid4().hex
         ledger = Ledger(name, self.options, self.cache, self.key, self.entry, tell)
@@ -108,7 +102,7 @@ class BriefSearch(Generic[OptionsT]):
         watch: Watch,
         ledger: Ledger[OptionsT],
         start: Sequence[OptionsT],
-        tell: Callable[[Event[OptionsT]], object],
+        tell: Callable[[events.Event[OptionsT]], object],
     ) -> None:
         doubts = Doubts()
         # What compiles is a thread of the caller's process, where Numba should not come.
@@ -121,15 +115,15 @@ class BriefSearch(Generic[OptionsT]):
         jobs = [Job(o, self.options.from_options(o), i) for i, o in enumerate(options)]
 
         def done(job: Job[OptionsT], outcome: Outcome) -> None:
-            candidate = Candidate(job.options, job.config, min(job.position, 1), outcome)
+            candidate = events.Candidate(job.options, job.config, min(job.position, 1), outcome)
             ledger.add(candidate, len(ledger.history) + 1, len(jobs), known=False)
             known = len(ledger.history)
             enough = known >= FEW or watch.seconds >= LONGEST
             if enough and known >= len(start) and ledger.best is not None:
                 watch.may_end()
 
-        tell(GenerationStarted(1, 1, len(jobs)))
-        pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
+        tell(events.GenerationStarted(1, 1, len(jobs)))
+        pipeline.run(jobs, done, lambda job: tell(events.CandidateCompiled(min(job.position, 1))))
         if watch.in_time:
             finals = Finals(ledger, self.options, tell, doubts, RULES)
             finals.hold_race(partial(pipeline.race, afresh=False))

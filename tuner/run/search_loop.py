@@ -14,15 +14,8 @@ from tcl.tuner.cache.ranking import Record, ranked
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.reliability import Doubts, settled
 from tcl.tuner.measure.verdict import Outcome
+from tcl.tuner.run import events
 from tcl.tuner.run.checkpoint import OWNER, SECONDS, SavedSearch
-from tcl.tuner.run.events import (
-    Candidate,
-    CandidateCompiled,
-    Event,
-    GenerationStarted,
-    Note,
-    Resumed,
-)
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import CandidatePipeline, Job
@@ -42,7 +35,7 @@ class Search(Generic[OptionsT]):
     options: OptionSpace[OptionsT]
     ledger: Ledger[OptionsT]
     watch: Watch
-    report: Callable[[Event[OptionsT]], object]
+    report: Callable[[events.Event[OptionsT]], object]
     prior: Prior | None = None
 
     def __post_init__(self) -> None:
@@ -75,7 +68,7 @@ class Search(Generic[OptionsT]):
                 f"the search {saved.name} started with other knobs, or other fixed values; fix "
                 "the same values, or start a new search"
             )
-        self.report(Resumed(saved.name, saved.generation, len(self._known)))
+        self.report(events.Resumed(saved.name, saved.generation, len(self._known)))
         for generation in range(saved.generation):
             self._searched(generation, None)
         left = {k: r for k, r in self._known.items() if k[0] < saved.generation}
@@ -156,10 +149,10 @@ class Search(Generic[OptionsT]):
         self._state = self.saved.state(generation, self._seconds)
         self.ledger.save_state(self.saved.settings.as_dict(), self._state)
 
-    def _candidate(self, record: Record) -> Candidate[OptionsT]:
+    def _candidate(self, record: Record) -> events.Candidate[OptionsT]:
         options = self.options.from_json(record.options)
         config = self._config(options)
-        return Candidate(options, config, record.generation or 0, record.outcome)
+        return events.Candidate(options, config, record.generation or 0, record.outcome)
 
     def _config(self, options: OptionsT) -> Config | None:
         """What stands for options that somebody gave. None also for those that no nest can have:
@@ -183,13 +176,13 @@ class Search(Generic[OptionsT]):
         of = before + len(jobs) + rest
 
         def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
-            candidate = Candidate(job.options, job.config, generation, outcome)
+            candidate = events.Candidate(job.options, job.config, generation, outcome)
             found[job.position] = len(self.ledger.history)
             self.ledger.add(candidate, before + len(found), of, known=known)
             if outcome.time is not None:
                 self.watch.may_end()
             for text in () if known else self._doubts.take(outcome):
-                self.report(Note(text))
+                self.report(events.Note(text))
 
         if not before:
             self._started(generation, of)
@@ -210,7 +203,7 @@ class Search(Generic[OptionsT]):
             pipeline.run(
                 batch,
                 done,
-                lambda job: self.report(CandidateCompiled(generation)),
+                lambda job: self.report(events.CandidateCompiled(generation)),
                 must=not generation and self.ledger.best is None,
             )
         self.watch.may_end()  # nothing worked, and the rest need not, either
@@ -223,7 +216,7 @@ class Search(Generic[OptionsT]):
 
     def _started(self, generation: int, candidates: int) -> None:
         most = max(generation, self.saved.settings.generations)
-        self.report(GenerationStarted(generation, most, candidates))
+        self.report(events.GenerationStarted(generation, most, candidates))
 
     def _advise(self, generation: int) -> None:
         """Say what to relax when almost nothing works."""
@@ -236,7 +229,7 @@ class Search(Generic[OptionsT]):
         verdict, count = verdicts.most_common(1)[0]
         example = next(c.outcome.message for c in tried if c.outcome.verdict is verdict)
         self.report(
-            Note(
+            events.Note(
                 f"only {valid} of {len(history)} candidates work, so the next generation is "
                 f"drawn again around the best; {count} of {len(tried)} ended with verdict "
                 f"{verdict.value}, for example: {example}"

@@ -7,15 +7,9 @@ import math
 
 from tcl.codegen.choose.gpu.nest_shape import OptionsDraft, Shape, blocks_of
 from tcl.codegen.choose.gpu.predicted import part_sizes
+from tcl.codegen.counters import prediction
 from tcl.codegen.counters.addresses import MOVED
 from tcl.codegen.counters.arithmetic import inside, own_instructions
-from tcl.codegen.counters.prediction import (
-    APART,
-    L2_BYTES,
-    SCHEDULERS,
-    adding_up_seconds,
-    hidden,
-)
 from tcl.codegen.counters.walk import COPY, FILL, TURN
 from tcl.codegen.devices.banks import WARP
 from tcl.codegen.devices.gpu import GpuProfile
@@ -106,23 +100,23 @@ class ShortCount:
         turn = TURN + 2 * FILL + (1 + COPY) * copies
         beside = own * words / VECTOR + turn / DEPTH + (_LOOP + 2 * MOVED) / VECTOR
         beside += sum(n * math.prod([held[k] for k in moving]) for n, moving in self.computed)
-        issued = products + warps * beside / SCHEDULERS
+        issued = products + warps * beside / prediction.SCHEDULERS
         read = warps * own / VECTOR * 2 * words
         filled = block * 4 / 128 * words
-        moved = block * 4 / L2_BYTES * words
+        moved = block * 4 / prediction.L2_BYTES * words
         pipes = issued, read + filled, moved
         longest = max(pipes)
-        each = longest + APART * (sum(pipes) - longest)
+        each = longest + prediction.APART * (sum(pipes) - longest)
         handed = 2 * apart * results * warps * words if apart > 1 else 0
         """Wavefronts in which warps hand over their sums."""
         best, of_block = math.inf, -(-self.total // blocks)
         for parts in self.parts:
             busiest = -(-blocks * parts // profile.multiprocessors)
-            share = hidden(min(fit, busiest) * all_warps)
+            share = prediction.hidden(min(fit, busiest) * all_warps)
             seconds = busiest * (each * self.depth / parts + handed) / share / self.clock
             if parts > 1 and seconds < best:
                 about = self.total, of_block, WARP * all_warps, profile
-                seconds += min(adding_up_seconds(parts, *about))
+                seconds += min(prediction.adding_up_seconds(parts, *about))
             best = min(best, seconds)
         return best
 

@@ -11,6 +11,7 @@ from tcl.codegen.loopir.conditions import Bound
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.layouts import packed
 from tcl.codegen.loopir.walk import dims_of_values, loads
+from tcl.codegen.passes import long_sums
 from tcl.codegen.passes.building import (
     Fills,
     cleared,
@@ -22,15 +23,8 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
+from tcl.codegen.passes.cpu import cut
 from tcl.codegen.passes.cpu.copies import copy_loops, fill_kernel, fixed
-from tcl.codegen.passes.cpu.cut import (
-    bounds_asked,
-    guard_of_results,
-    holding,
-    mostly_held,
-    with_borders_apart,
-    with_cuts,
-)
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -43,14 +37,6 @@ from tcl.codegen.passes.fusion.siblings import (
     Sibling,
     results,
     updates,
-)
-from tcl.codegen.passes.long_sums import (
-    Carried,
-    carried_over,
-    iterations,
-    most_points,
-    parts_are_many,
-    running_store,
 )
 from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass, replace
@@ -159,7 +145,7 @@ def _each_result(group: FusionGroup, fills: Fills) -> ir.Statement:
     each = wrap(loops.registers, block(nest.point, group.epilogues))
     points = (nest.point, *(e.point for e in group.epilogues))
     if nest.lane is not None and (bounds := _bounds_of_tiles(nest, loops, points)):
-        first, *rest = (holding(nest, p, bounds) for p in points)
+        first, *rest = (cut.holding(nest, p, bounds) for p in points)
         ends = zip(group.epilogues, rest, strict=True)
         inside = block(first, [replace(e, value=p.value) for e, p in ends])
         each = ir.Within(bounds, wrap(loops.registers, inside), each)
@@ -175,7 +161,7 @@ def _running(nest: ir.Nest, fills: Fills) -> ir.Statement:
     registers = tuple(x for x in rest if fixed(x))
     over = tuple(x.fold for x in registers if x.fold.dim != nest.running)
     type_ = point.type.compute
-    carried = Carried.from_loops((own, *inner), {ACCUMULATOR: point}, over)
+    carried = long_sums.Carried.from_loops((own, *inner), {ACCUMULATOR: point}, over)
     declared = (*carried.declared, ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)))
     before: tuple[ir.Statement, ...] = (*nest.prefetched, *point.lets)
     pauses = dict(carried.pauses)
@@ -183,11 +169,11 @@ def _running(nest: ir.Nest, fills: Fills) -> ir.Statement:
     if inner:
         step = ir.Block((*before, ir.Accumulate(ACCUMULATOR, point.op, point.value)))
         terms = wrap((*inner, *registers), step, fills, pauses)
-        store = wrap(registers, running_store(nest, ACCUMULATOR, carried))
+        store = wrap(registers, long_sums.running_store(nest, ACCUMULATOR, carried))
         each = ir.Block((terms, store))
     else:
         scan = ir.Scan(ACCUMULATOR, point.op, point.value, _RESULT)
-        store = running_store(nest, _RESULT, carried)
+        store = long_sums.running_store(nest, _RESULT, carried)
         each = wrap(registers, ir.Block((*before, scan, store)), fills)
     total = wrap((own,), each, fills, pauses)
     return wrap(outer, ir.Block((*declared, total)), fills)
@@ -278,9 +264,9 @@ class _Sums:
             return self._add_seldom(stored, own, self.held, scratch)
         more = self.store_results(ir.Binary(point.op, stored, own, self.type))
         first = self.store_results(own) if point.initialise else more
-        if parts_are_many(self.parts):
+        if long_sums.parts_are_many(self.parts):
             lost = _scratch_results(self.group.leader, "lost", scratch)
-            kept, value = carried_over(stored, own, lost, self.type)
+            kept, value = long_sums.carried_over(stored, own, lost, self.type)
             first = ir.Block((first, ir.Store(lost, self.start)))
             more = ir.Block((*kept, self.store_results(value)))
         both = wrap(self.uncombined, first), wrap(self.uncombined, more)
@@ -294,9 +280,9 @@ class _Sums:
         if self.group.leader.point.initialise:
             started.append(ir.Store(self.into, self.start))
         added: ir.Statement = self.store_results(ir.Binary("+", stored, own, self.type))
-        if parts_are_many(-(-self.parts // self.together)):
+        if long_sums.parts_are_many(-(-self.parts // self.together)):
             lost = _scratch_results(self.group.leader, "lost", scratch)
-            kept, value = carried_over(stored, own, lost, self.type)
+            kept, value = long_sums.carried_over(stored, own, lost, self.type)
             started.append(ir.Store(lost, self.start))
             added = ir.Block((*kept, self.store_results(value)))
         begun = wrap(self.uncombined, ir.Block(tuple(started)))
@@ -321,25 +307,25 @@ def _reduce(
     nest, point = group.leader, group.leader.point
     points = {} if nest.sequential else {ACCUMULATOR: point}
     points |= {s.accumulator: s.point for s in group.siblings if s.always}
-    most = most_points(points.values())
+    most = long_sums.most_points(points.values())
     sums = _in_larger_parts(_Sums(group, loops, into, loops.parts_in_memory(most)), most, scratch)
     type_ = sums.type
     stored = group.start[1] if group.start is not None else ir.Load(into, type_, total=True)
-    fixed_guard = None if loops.before or loops.combined else guard_of_results(group)
+    fixed_guard = None if loops.before or loops.combined else cut.guard_of_results(group)
     whole = nest.compacted is None and fixed_guard is None
     own_point = point if whole else unguarded(point)
     excess = _Excess.from_nest(nest, loops)
     bounds: tuple[Bound, ...] = ()
     if all(s.always for s in group.siblings) and nest.excess is None and not point.kept:
         own_points = (point, *(s.point for s in group.siblings))
-        inner = with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
+        inner = cut.with_cuts(nest, loops.inner, own_points, apart=fixed_guard is None)
         if whole and inner == loops.inner:
             bounds = _bounds_of_tiles(nest, loops, own_points) if sums.parts == 1 else ()
-            inner = inner if bounds else with_borders_apart(nest, inner, own_points)
+            inner = inner if bounds else cut.with_borders_apart(nest, inner, own_points)
         loops = replace(loops, inner=inner)
     over = tuple(x.fold for x in loops.registers)
     around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
-    carried = Carried.from_loops(loops.inner, points, over, around)
+    carried = long_sums.Carried.from_loops(loops.inner, points, over, around)
     if loops.in_fragments(nest) and not carried.totals:
         sums = replace(sums, fragments=_fragments(group, loops, into, scratch))
     nan = SeenNan.from_registers(point, group.siblings, loops.registers, loops.combined)
@@ -373,8 +359,8 @@ def _reduce(
 
     block: ir.Statement = sum_of(own_point, group.siblings)
     if bounds:
-        held = [replace(s, point=holding(nest, s.point, bounds)) for s in group.siblings]
-        block = ir.Within(bounds, sum_of(holding(nest, own_point, bounds), held), block)
+        held = [replace(s, point=cut.holding(nest, s.point, bounds)) for s in group.siblings]
+        block = ir.Within(bounds, sum_of(cut.holding(nest, own_point, bounds), held), block)
     if excess.apart:
         inside = wrap(loops.outer[excess.depth :], block, fills)
         return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
@@ -394,9 +380,9 @@ def _fragments(
 
 def _bounds_of_tiles(nest: ir.Nest, loops: Levels, points: Sequence[ir.Point]) -> tuple[Bound, ...]:
     """The bounds that are asked for once in each register tile, as they mostly hold there."""
-    bounds = bounds_asked(nest, points)
+    bounds = cut.bounds_asked(nest, points)
     widths = {x.fold.dim: x.fold.step for x in loops.outer}
-    return bounds if mostly_held(nest, bounds, widths) else ()
+    return bounds if cut.mostly_held(nest, bounds, widths) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,16 +448,16 @@ def _in_larger_parts(sums: _Sums, most: int | None, scratch: list[ir.Tensor]) ->
     keeps beside the rows that are read; totals and what rounding took would fill it. On Zen 4, sums
     of columns take .96 of the time. Only where all parts are whole."""
     nest, loops = sums.group.leader, sums.loops
-    if most is None or not parts_are_many(sums.parts) or len(loops.before) != 1:
+    if most is None or not long_sums.parts_are_many(sums.parts) or len(loops.before) != 1:
         return sums
     fold = loops.before[0]
-    extents = nest.dim(fold.dim).extent, fold.count, iterations(loops.inner)
+    extents = nest.dim(fold.dim).extent, fold.count, long_sums.iterations(loops.inner)
     varies = any(isinstance(n, Size) for n in extents)
     if varies or nest.mma or nest.excess is not None or sums.group.siblings or loops.combined:
         return sums
     if sums.group.start is not None or sums.type != nest.point.type.compute:
         return sums
-    together = most // iterations(loops.inner)
+    together = most // long_sums.iterations(loops.inner)
     if fold.count * fold.step != nest.dim(fold.dim).extent or together < 2:
         return sums
     return replace(sums, held=_scratch_results(nest, "held", scratch), together=together)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from tcl.arrays.annotations import parse_sizes
+from tcl.cli import common
 from tcl.cli.cache_commands.common import (
     SHORT,
     existing,
@@ -23,14 +24,6 @@ from tcl.cli.cache_commands.common import (
     write_text,
 )
 from tcl.cli.cache_commands.show import shape_data, show_shape, wanted_shapes
-from tcl.cli.common import (
-    cache_option,
-    check_writable,
-    choose,
-    json_option,
-    print_json,
-    was_given,
-)
 from tcl.cli.tables import plain_table, print_table, print_with_lines
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
@@ -103,7 +96,7 @@ def _filter(file: Path | None, **said: Any) -> Filter:
                 "list shows, '[64,64]'"
             )
         return wanted
-    _, checked = choose(file, wanted.entry)
+    _, checked = common.choose(file, wanted.entry)
     inputs = None
     if wanted.sizes:
         _, inputs = layouts_of(checked, parse_sizes(",".join(wanted.sizes), checked))
@@ -122,8 +115,8 @@ def _filter(file: Path | None, **said: Any) -> Filter:
     metavar="K",
     help="Best candidates of each key.",
 )
-@json_option
-@cache_option
+@common.json_option
+@common.cache_option
 def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: Any) -> None:
     """The ranked candidates of each key, then those of launch shapes. With FILE, only the keys of
     its def, on every device.
@@ -135,7 +128,7 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     Launch shapes that tcl.BlockTuner tuned come last. For them, --entry is the name of the kernel,
     and --sizes its global size, such as '64 x 64'. They have no namespace and no version.
     """
-    if best_only and was_given("top_k"):
+    if best_only and common.was_given("top_k"):
         raise click.UsageError("--best-only means --top-k 1; give one of them")
     cache = existing(path, as_json=as_json)
     shapes = wanted_shapes(cache, said)
@@ -143,7 +136,7 @@ def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **sai
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
-        print_json([*keys, *map(shape_data, shapes)])
+        common.print_json([*keys, *map(shape_data, shapes)])
         return
     for each in found:
         _print_key(each, count)
@@ -249,7 +242,7 @@ _PICTURES = (".png", ".svg", ".pdf")
     metavar="FILE.png",
     help="Draw charts of candidate pools, margins and knobs (PNG, SVG or PDF); needs matplotlib.",
 )
-@cache_option
+@common.cache_option
 def analyze(
     important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:
@@ -261,13 +254,13 @@ def analyze(
     """
     cache = existing(path)
     if out is not None and out != "-":
-        check_writable(Path(out))
+        common.check_writable(Path(out))
     if picture is not None:
         if picture.suffix not in _PICTURES:
             raise ArgumentError(
                 f"--picture {picture}: the name of a picture must end in {', '.join(_PICTURES)}"
             )
-        check_writable(picture)
+        common.check_writable(picture)
     found = chosen_keys(cache, said)
     result = analyse(found)
     if result is None:
