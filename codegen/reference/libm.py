@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -17,13 +16,11 @@ _BINARY = "atan2 copysign fmod hypot nextafter pow remainder"
 
 
 # None, where there is no separate libm, means this process.
-_LIBRARY = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m"))
+_LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
 
 
 def _libm_function(name: str, arity: int, number: type) -> Callable[..., float]:
     function: Any = getattr(_LIBRARY, name, None)
-    if function is None:  # Windows spells the Bessel functions _j0
-        function = getattr(_LIBRARY, f"_{name}", None)
     if function is None:
         raise CompileError(
             f"this system's C library has no function {name}; the reference needs it"

@@ -70,5 +70,4 @@ def _in_child() -> None:
 # Handlers run in the reverse order of their registration. Modules whose own handlers take locks are
 # imported above, before ours are registered: a fork that waits for what is whole holds none of
 # their locks, which that may need.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

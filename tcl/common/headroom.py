@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 from tcl.common.errors import CompileError
-
-try:
-    import resource
-except ImportError:  # not POSIX
-    resource = None  # type: ignore[assignment]
 
 MEGABYTE = 1 << 20
 
@@ -37,8 +33,6 @@ def need_room_for_numba() -> None:
 
 def _left() -> int | None:
     """The bytes that the limit on this process's addresses leaves; None without a limit."""
-    if resource is None:
-        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None

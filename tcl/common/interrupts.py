@@ -19,7 +19,6 @@ from types import FrameType
 _SIGNALS = [
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1")
-    if hasattr(signal, name)
 ]
 """Those whose handlers are likely to raise something."""
 

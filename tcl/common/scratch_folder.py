@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -15,11 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
-
-try:
-    import fcntl
-except ImportError:  # Windows: a killed process's folder stays until the system clears it
-    fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "tcl-"
 _LOCK = "lock"
@@ -44,9 +40,8 @@ def workspace() -> Iterator[str]:
 
 def _own(path: str, flags: int) -> int:
     """Opened as ``open`` asks; ``OSError`` for what is not a file of this user's, or is gone."""
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a pipe would be waited for
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags)
+    # Without O_NONBLOCK, a pipe would be waited for.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
@@ -56,8 +51,6 @@ def _own(path: str, flags: int) -> int:
 
 def _locked(file: IO[str]) -> bool:
     """Lock a file for this process; False if another process holds it, or none can."""
-    if fcntl is None:
-        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -11,8 +11,6 @@ import pytest
 
 from tcl.common.scratch_folder import workspace
 
-pytest.importorskip("fcntl")
-
 CHILD = """
 import sys
 from tcl.common.scratch_folder import workspace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import multiprocessing
 import os
@@ -498,7 +499,6 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_setting_aside_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fcntl = pytest.importorskip("fcntl")
     path = tmp_path / "tuning.db"
     path.write_text("bad" * 500)
     monkeypatch.setattr(cache_file, "_RENAMING", 0.1)

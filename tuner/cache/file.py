@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -384,16 +384,13 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
 def _locked(descriptor: int) -> Iterator[None]:
     """Hold the one lock under which a cache file is renamed, for a moment. ``OSError`` if another
     process, stopped in the middle, holds it for long."""
-    if sys.platform != "win32":
-        import fcntl
-
-        deadline = time.monotonic() + _RENAMING
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by closing
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
+    deadline = time.monotonic() + _RENAMING
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by closing
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
     yield

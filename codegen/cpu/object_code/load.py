@@ -85,8 +85,7 @@ def _after_fork() -> None:
     _sessions.count += -_sessions.count % _PER_SESSION  # so that the next load begins a session
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def load_kept(text: str, symbols: Sequence[str]) -> LoadedCode:
