@@ -66,7 +66,6 @@ def test_elements_that_remainders_come_to_again_are_read_once() -> None:
     [
         ("A(n, i) < 128 || A(n, i) >= 192 ? 1 : 0", 64),
         ("A(n, i) < 128 || A(n, i) >= 192 ? int32(A(n, i)) : 0", 64),
-        ("int32(A(n, i)) * int32(A(n, i))", 16),
         ("(A(n, i) < 128 || A(n, i) >= 192) && B(i) < 128 ? 1 : 0", 16),
     ],
 )
@@ -116,11 +115,12 @@ def test_lanes_of_a_sum_come_out_of_whole_vectors() -> None:
 
 
 def test_several_sums_beside_each_other_have_lanes_of_their_own() -> None:
-    """Three sums of four registers leave none for a second row."""
+    """Three sums of four registers leave none for a second row: on Zen 4, lanes across rows take
+    .45 of the time."""
     sums = "\n".join(f"C{k}(n) +=! A(n, i) < 128 || A(n, i) >= {k} ? 1 : 0" for k in range(3))
     text = f"uint8(N, L) A) -> (int32(N) C0, int32(N) C1, int32(N) C2) {{ {sums} }}"
     found = plan_cpu(lower(sized(text, (500, 128))), MappingOptions("mlp"), CASCADE_LAKE)
-    assert {o.vectorize for o in found.options.values()} == {(1, 16)}
+    assert {o.vectorize for o in found.options.values()} == {(0, 16)}
 
 
 def test_rows_of_lists_are_done_in_few_tiles() -> None:
@@ -559,7 +559,7 @@ def test_rows_that_lanes_read_apart_are_not_torn() -> None:
     text = """float(I, J, K) T, float(J, R) B, float(K, R) C) -> (M) {
         M(i, r) +=! T(i, j, k) * B(j, r) * C(k, r) }"""
     found = chosen(ZEN4, text, (120, 101, 130), (101, 20), (130, 20))
-    assert found.vectorize == (0, 8)
+    assert found.vectorize == (0, 16)
     assert found.tile == (64, 0, 16, 0), "pieces of the first sum"
 
 
@@ -1946,3 +1946,15 @@ def test_counts_of_comparisons_are_of_half_vectors(value: str, lanes: int) -> No
 def test_only_rows_of_memory_are_read_a_few_at_a_time(read: str, tiled: bool) -> None:
     text = f"float(N) X, float(K, N) Y, float(K) Z) -> (O) {{ O(n) +=! fabs({read} - Z(k)) }}"
     assert any(chosen(ZEN4, text, (50001,), (40, 50001), (40,)).tile or ()) == tiled
+
+
+def test_rows_are_read_across_the_lanes_in_long_loops() -> None:
+    """Rows in the first cache are read to their ends, and not a few steps of all of them."""
+    found = chosen(
+        ZEN4,
+        "int8(M, K) A, int8(K) X) -> (Y) { Y(m) +=! int32(A(m, k)) * X(k) }",
+        (333, 2222),
+        (2222,),
+    )
+    assert (found.vectorize or (-1, 1))[0] == 0
+    assert not any(found.tile or ())

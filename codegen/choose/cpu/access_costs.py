@@ -225,12 +225,13 @@ class OperandAccess:
         masked: bool = True,
         *,
         stored: bool = False,
+        halves: float = 1.0,
     ) -> float:
         """As ``cycles``, for each vector of a register tile: where lanes are apart and other points
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
         read or written, its rest in one piece if that can be ``masked``, else in powers of two.
         ``stored``: what lies between lanes is left as it is, so that lanes a few apart are written
-        at once only with all of that."""
+        at once only with all of that. ``halves`` of a vector are shuffled one after the other."""
         cycles = self.cycles(lane, lanes, sizes.get(lane or "", 1))
         row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
         if stored and self.is_apart(lane) and self.strides.get(lane or "") != row * self.itemsize:
@@ -242,7 +243,7 @@ class OperandAccess:
         size = min(lanes, 1 << (row - 1).bit_length())
         whole, rest = divmod(row, size)
         pieces = whole + (min(rest, 1) if masked else rest.bit_count())
-        return min(cycles, math.log2(size) + lanes * pieces / row)
+        return min(cycles, halves * math.log2(size) + lanes * pieces / row)
 
     def between(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Elements of a register tile from one lane to the next, if these are all; else 0."""

@@ -553,8 +553,13 @@ def _streamed(
     if any(a.is_window(core.dims) for a in core.reads):
         return (), (), inner  # its steps read the same lines
     along, rows = nest.dims[lane], nest.dims[first].name
-    if not any({along.name, rows} <= {*a.moving, *a.moved} for a in core.reads):
-        return (), (), inner  # there are no rows: each point reads the same for all steps
+    if not any(
+        {along.name, rows} <= {*a.moving, *a.moved}
+        and not a.transposed(rows, along.name, core.lanes)
+        for a in core.reads
+    ):
+        # There are no rows, as each point reads the same for all steps; or lanes lie across them.
+        return (), (), inner
     if core.lanes * sizes.get(along.name, 1) >= along.extent:
         return (), (), inner  # a register tile reads whole rows, and no partial result waits
     tile = [0] * len(nest.dims)

@@ -29,6 +29,7 @@ from tcl.codegen.choose.cpu.costs import (
     PANEL_LOAD_L1_CYCLES,
     PANEL_LOAD_L2_CYCLES,
     SHUFFLE_CYCLES,
+    TRANSPOSED_ALONE,
     TRANSPOSED_BESIDE,
     VECTOR_LOAD_CYCLES,
 )
@@ -119,11 +120,17 @@ def _load(
         each *= core.filled(lane)
     if across and inner is not None and 1 < tile.unrolled <= TRANSPOSED_STEPS[0]:
         written_out = {**sizes, inner.name: tile.unrolled}
-        moved = access.in_tile(lane, core.lanes, written_out, core.masked)
-        if moved < each:
-            beside = tile.unrolled == inner.extent or _transposes_beside(core, access, sizes, tile)
-            part = TRANSPOSED_BESIDE if beside else 1.0
-            each = min(each, moved * part * core.halves(lane))
+        beside = tile.unrolled == inner.extent or (
+            along_lanes(core, lane).counts and _transposes_beside(core, access, sizes, tile)
+        )
+        halves = core.halves(lane)
+        if beside:
+            moved = access.in_tile(lane, core.lanes, written_out, core.masked)
+            moved *= TRANSPOSED_BESIDE * halves
+        else:  # rows are read as they are: only the shuffles are done in halves
+            moved = access.in_tile(lane, core.lanes, written_out, core.masked, halves=halves)
+            moved *= TRANSPOSED_ALONE
+        each = min(each, moved)
     between = along_lanes(core, lane).between
     if inner is not None and lane is not None and 1 < between <= tile.unrolled:
         steps = (access.strides.get(inner.name, 0) * between, access.strides.get(lane, 0))

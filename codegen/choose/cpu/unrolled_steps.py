@@ -170,6 +170,8 @@ def counted_steps(
         return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
     if along_lanes(core, lane).counts:
         return unrolled_steps(core, lane, sizes, fit)
+    if not core.called and (steps := _transposed_steps(core, inner, lane, sizes)):
+        return steps  # functions need the units that transpose
     return _sharing_steps(core, inner, lane, sizes) or 1
 
 
