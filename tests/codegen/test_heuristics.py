@@ -1958,3 +1958,14 @@ def test_rows_are_read_across_the_lanes_in_long_loops() -> None:
     )
     assert (found.vectorize or (-1, 1))[0] == 0
     assert not any(found.tile or ())
+
+
+def test_sums_that_share_no_pass_have_lanes_of_their_own() -> None:
+    """Pools of a clamped window take less alone than without lanes in one pass."""
+    window = "X(p, min(max(h + i - 1, 0), H - 1), min(max(w + j - 1, 0), W - 1))"
+    ranges = "where h in 0:H, w in 0:W, i in 0:3, j in 0:3"
+    text = f"""def f(uint8(P, H, W) X) -> (High, Low) {{
+        High(p, h, w) max=! {window} {ranges}
+        Low(p, h, w) min=! {window} {ranges} }}"""
+    plan = plan_cpu(lower(sized(text, (3, 300, 301))), MappingOptions("mlp"), ZEN4)
+    assert {(nest.vectorize or (0,))[0] for nest in plan.options.values()} == {2}

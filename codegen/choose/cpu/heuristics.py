@@ -138,6 +138,8 @@ def _share_no_pass(program: ir.Program, nest: ir.Nest, found: TileChoice, fused:
     each has panels of its own, or instructions that add up several products at once. On Zen 4, two
     products of bytes take .29 of the time so."""
     core = found.core
+    if found.lane is None:
+        return True  # nests share no pass without lanes
     if {(p.op, p.type) for p in (nest.point, *fused.points)} != {("+", nest.point.type)}:
         return False
     if nest.point.type.is_float:
