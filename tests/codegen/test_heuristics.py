@@ -559,7 +559,7 @@ def test_rows_that_lanes_read_apart_are_not_torn() -> None:
     text = """float(I, J, K) T, float(J, R) B, float(K, R) C) -> (M) {
         M(i, r) +=! T(i, j, k) * B(j, r) * C(k, r) }"""
     found = chosen(ZEN4, text, (120, 101, 130), (101, 20), (130, 20))
-    assert found.vectorize == (0, 16)
+    assert found.vectorize == (0, 8)
     assert found.tile == (64, 0, 16, 0), "pieces of the first sum"
 
 

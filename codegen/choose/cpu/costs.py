@@ -169,7 +169,7 @@ with half vectors, .75 with whole ones, which it works on in halves; of 27 rows 
 four steps at a time, transposing takes 1 to 2 cycles of a step of 9 to 14 vectors."""
 TRANSPOSED_ALONE = 1.25
 """... and in long loops whose arithmetic is more than products, and calls no function: on Zen 4,
-the 37 nests that have their lanes across rows by this price take .93 of the time in the mean."""
+the 33 nests that have their lanes across rows by this price take .93 of the time in the mean."""
 WORD_PART_CYCLES = 2.0
 """To make an element a part of a word."""
 

@@ -120,13 +120,11 @@ def _load(
         each *= core.filled(lane)
     if across and inner is not None and 1 < tile.unrolled <= TRANSPOSED_STEPS[0]:
         written_out = {**sizes, inner.name: tile.unrolled}
-        beside = tile.unrolled == inner.extent or (
-            along_lanes(core, lane).counts and _transposes_beside(core, access, sizes, tile)
-        )
         halves = core.halves(lane)
-        if beside:
-            moved = access.in_tile(lane, core.lanes, written_out, core.masked)
-            moved *= TRANSPOSED_BESIDE * halves
+        if tile.unrolled == inner.extent or along_lanes(core, lane).counts:
+            moved = access.in_tile(lane, core.lanes, written_out, core.masked) * halves
+            if tile.unrolled == inner.extent or _transposes_beside(core, access, sizes, tile):
+                moved *= TRANSPOSED_BESIDE
         else:  # rows are read as they are: only the shuffles are done in halves
             moved = access.in_tile(lane, core.lanes, written_out, core.masked, halves=halves)
             moved *= TRANSPOSED_ALONE

@@ -170,8 +170,9 @@ def counted_steps(
         return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
     if along_lanes(core, lane).counts:
         return unrolled_steps(core, lane, sizes, fit)
-    if not core.called and (steps := _transposed_steps(core, inner, lane, sizes)):
-        return steps  # functions need the units that transpose
+    steps = 0 if core.called else _transposed_steps(core, inner, lane, sizes)
+    if 0 < steps * math.prod(sizes.values()) <= _LONGER:
+        return steps  # functions need the units that transpose; large tiles are worth a panel
     return _sharing_steps(core, inner, lane, sizes) or 1
 
 
