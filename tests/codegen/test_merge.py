@@ -20,7 +20,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.common.errors import ArgumentError, OptionsError
+from tcl.common.errors import OptionsError
 from tcl.grammar.syntax.types import FLOAT32
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
