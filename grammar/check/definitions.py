@@ -14,6 +14,7 @@ from itertools import pairwise
 from tcl.common.dataclass import dataclass
 from tcl.grammar.check.builtins import BUILTINS
 from tcl.grammar.check.calls import expand
+from tcl.grammar.check.running import all_pairs
 from tcl.grammar.check.scope import DefScope, dims_of, recurrence
 from tcl.grammar.check.statements import check_assign
 from tcl.grammar.check.widening import late_widenings, narrow_sums
@@ -244,6 +245,7 @@ class _DefChecker:
         self.statements.append(done)
         source, meant = self.module.source, self.scope.meant
         self.scope.warnings += late_widenings(done, source, meant, self.scope.cut)
+        self.scope.warnings += all_pairs(done, source)
         if self.scope.written.get(statement.target) is None:
             if statement.target not in self.declared:
                 self.scope.warnings += narrow_sums(done, source, meant)

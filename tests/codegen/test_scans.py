@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -40,6 +41,8 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule import cpu
 from tcl.common.errors import OptionsError
+from tcl.grammar.check.definitions import check
+from tcl.grammar.syntax.types import scalar_type
 from tcl.selection.best_options import DEFAULT
 
 CUMSUM = "def f(float(N) X) -> (O) { O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N }"
@@ -157,6 +160,56 @@ def test_what_holds_of_all_so_far(op: str, type_: str, runs: bool) -> None:
     text = f"def f(bool(N) X) -> (O) {{ O(i) {op}=! {value} where i in 0:N, j in 0:N }}"
     assert (nest_of(text, x).running is not None) == runs
     assert same_bits(run(text, x, options=DEFAULT)[0], reference(text, x)[0])
+
+
+@pytest.mark.parametrize(
+    ("output", "op", "type_", "value", "other"),
+    [
+        ("O", "max", "float", "(j <= i) ? X(j) : {}", "0"),
+        ("O", "min", "float", "(i - 2 < j) ? {} : X(j)", "3.5"),
+        ("O", "max", "double", "(j < i && X(j) > 0) ? X(j) : {}", "-1e30"),
+        ("O", "min", "float16", "(i <= j) ? X(j) : {}", "X(i)"),
+        ("O", "max", "int64", "(j >= i) ? X(j) : {}", "0"),
+        ("int32(N) O", "max", "int8", "(j <= i) ? X(j) : {}", "0"),
+    ],
+)
+def test_what_keeps_them_from_running_is_told(
+    output: str, op: str, type_: str, value: str, other: str
+) -> None:
+    """Both remedies, typed: the result runs, and the second has the same value."""
+    x = np.asarray([4, -3, 5, -1, 7], numpy_dtype(scalar_type(type_)))
+    head = f"def f({type_}(N) X) -> ({output}) {{ O(i) {op}=! "
+    text = head + value.format(other) + " where i in 0:N }"
+    (warning,) = check(text)["f"].warnings
+    found = re.fullmatch(
+        r"this running .* all pairs of 'i' and 'j', because (.*) counts where the condition is "
+        r"false; write (.*) instead, and if \1 is meant to count, (.*) in the next statement",
+        warning.message,
+    )
+    assert found is not None
+    assert text[warning.span.start : warning.span.end] == found[1] == other
+    assert nest_of(text, x).running is None
+    better = head + value.format(found[2]) + f" where i in 0:N {found[3]} }}"
+    (definition,) = check(better).values()
+    assert definition.warnings == ()
+    assert nest_of(better, x).running is not None
+    assert same_bits(run(better, x)[0], reference(text, x)[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O(i) max=! (j <= i) ? X(i, j) : 0",  # its terms depend on i
+        "O(i) max=! (j <= i) ? X(0, j) : X(1, j)",  # which counts more than once
+        "O(i) max=! (2 * j <= i) ? X(0, j) : 0",
+        "O(i) max=! (i + j < N) ? X(0, i + j) : 0",
+        "O(i) max=! (X(0, j) <= i) ? X(1, j) : 0",
+        "O(i) +=! (j <= i) ? X(0, j) : 1",
+    ],
+)
+def test_what_could_not_run_is_not_told(text: str) -> None:
+    body = f"def f(float(M, N) X) -> (O) {{ {text} where i in 0:N, j in 0:N }}"
+    assert check(body)["f"].warnings == ()
 
 
 @pytest.mark.parametrize(
