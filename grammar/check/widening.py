@@ -40,6 +40,7 @@ _Operation: TypeAlias = c.Unary | c.Binary
 _MOST_SHOWN = 200
 """Characters of an expression that a message writes anew; of a longer one it shows the start."""
 
+_ORDERS = ("<", "<=", ">", ">=")
 _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "remainder"}
 
 
@@ -50,7 +51,11 @@ def late_widenings(
     divided. ``meant``: what a cast that is written gives the type that it has; ``cut``: quotients
     of literals that are no integers, and their dividends."""
     lets = {let.name: let.value for let in statement.lets}
-    work = _Widening(lets, index_lets(lets), source, meant, cut)
+    nodes = [node for expr in evaluated(statement) for node in walk(expr)]
+    compared = {
+        frozenset((n.left, n.right)) for n in nodes if isinstance(n, c.Binary) and n.op in _ORDERS
+    }
+    work = _Widening(lets, index_lets(lets), source, meant, cut, compared)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
@@ -68,7 +73,7 @@ def narrow_sums(
     times = _points(statement)
     if rhs.span in meant or (times is not None and within((times * low, times * high), type_)):
         return
-    remedies = work._remedies(rhs, work._wrapping(rhs, INT32), INT32, type_)
+    remedies = work._remedies(rhs, work._wrapping(rhs, INT32), INT32)
     yield Diagnostic(
         f"the sum '{statement.target}' has the type of its terms, {type_}, and wraps beyond "
         f"{type_.limits[0]} to {type_.limits[1]}; {remedies}",
@@ -97,6 +102,8 @@ class _Widening:
     source: Source
     meant: Collection[Span]
     cut: Mapping[Span, Span] = field(default_factory=dict)
+    compared: Collection[frozenset[c.Expr]] = ()
+    """What is compared with what."""
     reported: set[Span] = field(default_factory=set)
     known: dict[int, Bounds] = field(default_factory=dict)
     """Bounds of the expressions looked at so far, by identity."""
@@ -106,8 +113,12 @@ class _Widening:
         """What is wrong in a value. ``of``: whose type it is given, if it is a tensor's."""
         if isinstance(expr, c.Read):  # subscripts are exact
             return
-        if isinstance(expr, c.Cast) and expr.span == expr.operand.span:
-            yield from self._widened(expr.operand, expr.type, of)
+        if isinstance(expr, c.Cast):
+            if expr.span == expr.operand.span:
+                yield from self._widened(expr.operand, expr.type, of)
+            elif expr.operand.type.kind is Kind.UINT and expr.type.kind is not Kind.UINT:
+                before = f"it is cast to {expr.type}"
+                yield from self._too_early(expr.operand, before, "-", expr.type)
         if isinstance(expr, c.Const) and expr.type.is_float:
             for span, left in self.cut.items():
                 if expr.span.start <= span.start and span.end <= expr.span.end:
@@ -166,7 +177,7 @@ class _Widening:
             if found and root.span not in self.reported:
                 self.reported.update((root.span, *(n.span for n in found)))
                 where = f"the {to}{of}" if of and root is expr else to
-                remedies = self._remedies(root, found, to, to)
+                remedies = self._remedies(root, found, to)
                 yield _wraps_before(found[0], f"and then widened to {where}; {remedies}")
 
     def _roots(self, expr: c.Expr) -> Iterator[c.Expr]:
@@ -188,25 +199,25 @@ class _Widening:
             return
         if not within(operation("/", self._unwrapped(expr.left), self._bounds(expr.right)), type_):
             return
-        yield from self._too_early(expr.left, type_, "it is divided", "+-*")
+        yield from self._too_early(expr.left, "it is divided", "+-*")
 
     def _compared(self, expr: c.Binary) -> Iterator[Diagnostic]:
         """What is wrong with unsigned differences of 8 or 16 bits of which the larger is taken: a
         negative one wraps to a large number."""
         if expr.op == "max" and expr.type.kind is Kind.UINT:
             for side in (expr.left, expr.right):
-                yield from self._too_early(side, expr.type, "the larger value is taken", "-")
+                yield from self._too_early(side, "the larger value is taken", "-")
 
     def _too_early(
-        self, expr: c.Expr, type_: ScalarType, before: str, ops: str
+        self, expr: c.Expr, before: str, ops: str, to: ScalarType = INT32
     ) -> Iterator[Diagnostic]:
         """What is wrong with a value in which some of these operations wrap."""
         for root in self._roots(expr):
-            wraps = self._wrapping(root, INT32)
+            wraps = self._wrapping(root, to)
             found = [n for n in wraps if n.op in ops and n.span not in self.reported]
             self.reported.update(n.span for n in found)
             if found:
-                remedies = self._remedies(root, found, INT32, type_)
+                remedies = self._remedies(root, found, to)
                 yield _wraps_before(found[0], f"before {before}; {remedies}")
 
     def _unwrapped(self, expr: c.Expr) -> Bounds:
@@ -270,15 +281,27 @@ class _Widening:
         type_ = expr.type
         if not type_.is_integral or is_index_arithmetic(expr, self.index_lets):
             return False
+        if type_.kind is Kind.UINT and self._guarded(expr):
+            return False
         if to.is_float:  # an int32 of which a float is made is as good as the float
             wider = type_.bits < 32 or (type_.bits == 32 and expr.op == "*")
         else:
             wider = to.is_integral and to.bits > type_.bits
         return wider and not within(self._before_wrapping(expr), type_)
 
-    def _remedies(
-        self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, meant: ScalarType
-    ) -> str:
+    def _guarded(self, expr: _Operation) -> bool:
+        """Whether this is a difference of values of which the def asks which is larger."""
+        match expr:
+            case (
+                c.Binary(op="-", left=c.Binary(op="max"))
+                | c.Binary(op="-", right=c.Binary(op="min"))
+            ):
+                return True
+            case c.Binary(op="-", left=left, right=right):
+                return frozenset((left, right)) in self.compared
+        return False
+
+    def _remedies(self, root: c.Expr, wrapping: list[_Operation], to: ScalarType) -> str:
         """What to write for a value, so that it is computed in type ``to``, or meant to wrap."""
         text = better = self.source.text[root.span.start : root.span.end]
         operands = sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True)
@@ -290,7 +313,7 @@ class _Widening:
             operand = self.source.text[operands[-1].start : operands[-1].end]
             text, better = "...", f"{to}({operand}) for {operand}"
             better += ", and likewise for the others" if len(operands) > 1 else ""
-        return f"write {better}, or {meant}({text}) if it is meant to wrap"
+        return f"write {better}, or {root.type}({text}) if it is meant to wrap"
 
     # --- values that occur ---
 

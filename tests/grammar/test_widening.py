@@ -85,11 +85,14 @@ def test_quotient_of_integers_used_as_a_float(case: str, better: str) -> None:
         ("O | O(i) = y / 2 where y = «u(i) + 1»", ["int32(u(i)) + 1", "uint8(u(i) + 1)"]),
         ("O | O(i) = max(«u(i) - u(0)», 0)", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
         ("O | O(i) = max(u(i), y) where y = «u(i) - 1»", ["int32(u(i)) - 1", "uint8(u(i) - 1)"]),
+        ("O | O(i) = int32(«u(i) - u(0)») * 2", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
+        ("O | O(i) = float(y) where y = «u(i) - 9»", ["float32(u(i)) - 9", "uint8(u(i) - 9)"]),
+        ("int32(N) O | O(i) = «u(i) - u(0)»", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
         ("O | O(m) +=! «A(m, k)»", ["int32(A(m, k))", "int8(A(m, k))"]),
         ("O | O(m) +=! «A(m, k) * a(k)»", ["int32(A(m, k)) * a(k)", "int8(A(m, k) * a(k))"]),
     ],
 )
-def test_narrow_values_that_are_divided_or_summed(case: str, remedies: list[str]) -> None:
+def test_narrow_values_that_are_divided_summed_or_cast(case: str, remedies: list[str]) -> None:
     """Each remedy, typed, ends the warning: also the cast to the type that it has."""
     marked = unmark(_text(case))
     (warning,) = check(marked.text)["f"].warnings
@@ -187,6 +190,10 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "float(N) O | O(i) = x(i / N) where i in 0:N",
         "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
         "O | O(i) = min(u(i) - u(0), u(0) - u(i))",  # of angles
+        "O | O(i) = int32(max(u(i), u(0)) - min(u(i), u(0)))",  # cannot wrap
+        "O | O(i) = u(i) > 48 && t(i) ? int32(u(i) - 48) : 0",  # nor this, as it seems
+        "float(N) O | O(i) = u(i) < u(0) ? u(0) - u(i) : u(i) - u(0)",
+        "uint32(N) O | O(i) = uint32(u(i) - u(0))",  # no sign is expected
         "O | O(i) = (u(i) * 31 + u(0)) / 16",  # the quotient would wrap, too
         "O | O(i) = (u(i) - u(0)) / 2",
         "O | O(i) = (int16(u(i)) * 9 + int16(u(0)) * 200) / 209",  # 16 bits may be room enough
