@@ -38,6 +38,8 @@ class Annotations:
     """Input → first value and end, numbers or size symbols as written."""
     faults: tuple[str, ...] = ()
     """What is wrong with lines that begin as these do, and in which line: a sentence each."""
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    """The same of labels whose line leaves out a size of the def, by label."""
 
 
 def read_annotations(checked: CheckedDef) -> Annotations:
@@ -46,16 +48,22 @@ def read_annotations(checked: CheckedDef) -> Annotations:
     sizes: dict[str, Mapping[str, int]] = {}
     values: dict[str, tuple[str, str]] = {}
     faults: list[str] = []
+    incomplete: dict[str, str] = {}
     comments = []
     for line in reversed(above):
         if not line.strip().startswith("#"):
             break
         comments.append(line.strip())
     for number, line in enumerate(reversed(comments), len(above) - len(comments) + 1):
-        before = len(faults)
+        before, place = len(faults), f"{checked.source.name}:{number}: "
         if match := _SIZES.match(line):
             faults += _wrong_sizes(checked, match[1], pairs := _pairs(match[2]), sizes)
             sizes[match[1]] = {name: int(value) for name, value in pairs}
+            if missing := [s for s in checked.sizes if s not in sizes[match[1]]]:
+                incomplete[match[1]] = (
+                    f"{place}the comment '# sizes {match[1]}' of {checked.name} has no value for "
+                    f"{', '.join(missing)}; add {', '.join(f'{s}=...' for s in missing)} to it"
+                )
         elif match := _VALUES.match(line):
             faults += _wrong_values(checked, match[1], match[2], match[3])
             if match[1] in values:
@@ -64,9 +72,8 @@ def read_annotations(checked: CheckedDef) -> Annotations:
         elif match := _MEANT.match(line):
             form = _FORMS[f"{match[1].lower()}s"]
             faults.append(f"the comment '{line}' of {checked.name} is not of the form '{form}'")
-        place = f"{checked.source.name}:{number}: "
         faults[before:] = [place + fault for fault in faults[before:]]
-    return Annotations(sizes, values, tuple(faults))
+    return Annotations(sizes, values, tuple(faults), incomplete)
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -205,21 +212,10 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
 
 def labelled_sizes(checked: CheckedDef, label: str) -> dict[str, int]:
     """The sizes of the def's comment with this label; ``ArgumentError`` if it leaves one out."""
-    if message := incomplete_sizes(checked, label):
+    said = read_annotations(checked)
+    if message := said.incomplete.get(label):
         raise ArgumentError(message)
-    return dict(read_annotations(checked).sizes[label])
-
-
-def incomplete_sizes(checked: CheckedDef, label: str | None = None) -> str | None:
-    """What is wrong if the comment with this label, or any, leaves out a size of the def."""
-    for name, found in read_annotations(checked).sizes.items():
-        missing = [s for s in checked.sizes if s not in found]
-        if missing and label in (None, name):
-            return (
-                f"the comment '# sizes {name}' of {checked.name} has no value for "
-                f"{', '.join(missing)}; add {', '.join(f'{s}=...' for s in missing)} to it"
-            )
-    return None
+    return dict(said.sizes[label])
 
 
 def no_size(checked: CheckedDef, name: str) -> str:

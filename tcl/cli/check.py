@@ -11,7 +11,6 @@ import click
 
 from tcl.arrays.annotations import (
     comments_apart,
-    incomplete_sizes,
     named_sizes,
     parse_sizes,
     read_annotations,
@@ -96,9 +95,10 @@ def _checked(
     except TclError as error:
         _refused(error, wrong)
         return {"file": str(file), "ok": False, "defs": listed, "findings": wrong}
-    faults = (fault for each in defs.values() for fault in read_annotations(each).faults)
+    said = [read_annotations(each) for each in defs.values()]
+    faults = (fault for each in said for fault in (*each.faults, *each.incomplete.values()))
     apart_from = (fault for each in defs.values() for fault in comments_apart(each))
-    for message in (*faults, *apart_from, *filter(None, map(incomplete_sizes, defs.values()))):
+    for message in (*faults, *apart_from):
         report(message, "warning")
         apart.append(_finding("warning", None, message))
     for name, definition in list(defs.items()):

@@ -244,8 +244,8 @@ def test_sizes_that_are_given_several_times_count_together(
 
 @pytest.mark.parametrize("command", ["run", "check", "show", "tune"])
 def test_a_comment_that_leaves_out_a_size_is_told(command: str, mm: Path, tmp_path: Path) -> None:
-    mm.write_text(f"# sizes small: M=8,K=9\n{MM}")
-    sentence = "the comment '# sizes small' of mm has no value for N; add N=... to it\n"
+    mm.write_text(f"# a product\n# sizes small: M=8,K=9\n{MM}")
+    sentence = f"{mm}:2: the comment '# sizes small' of mm has no value for N; add N=... to it\n"
     done = here(command, mm, cache=tmp_path)
     code, severity = (0, "warning") if command == "check" else (1, "error")
     assert (done.returncode, done.stderr) == (code, f"{severity}: {sentence}")
