@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.arrays.annotations import sizes_of
+from tcl.arrays.annotations import read_annotations, sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.libraries import HOST
 from tcl.arrays.random_inputs import index_tensors, random_inputs
@@ -97,12 +97,17 @@ class Work:
         try:
             yield
         except IndexError as error:
-            names = index_tensors(self.checked)
+            names, said = index_tensors(self.checked), read_annotations(self.checked).values
+            free = [name for name in names if name not in said]
+            why = (
+                f"{' and '.join(free)} were chosen at random and do not fit: give valid values in "
+                f"a comment above the def, `# values {free[0]}: FIRST..STOP` (STOP is excluded)"
+                if free
+                else f"{' and '.join(names)} come from the def's `# values` comments and do not "
+                f"fit: correct `# values {names[0]}: {'..'.join(said[names[0]])}`"
+            )
             raise ArgumentError(
-                f"{error}; the values of {' and '.join(names)} were chosen at random and do not "
-                f"fit: give valid values in a comment above the def, `# values {names[0]}: "
-                "FIRST..STOP` (STOP is excluded), or run and tune in Python with your own "
-                "arrays"
+                f"{error}; the values of {why}, or run and tune in Python with your own arrays"
             ) from None
 
 
