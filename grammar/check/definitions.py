@@ -18,6 +18,7 @@ from tcl.grammar.check.running import all_pairs
 from tcl.grammar.check.scope import DefScope, dims_of, recurrence
 from tcl.grammar.check.statements import check_assign
 from tcl.grammar.check.widening import late_widenings, narrow_sums
+from tcl.grammar.ranges.inference import without_range
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSemanticError
 from tcl.grammar.syntax.parser import parse
@@ -60,9 +61,13 @@ def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
         checker.bounds[definition.name] = definition.begin, end
     for definition in checker.defs.values():
         checker.check_def(definition)
+    done = {n: checker.done[n] for n in checker.defs}
+    called = set().union(*checker.called.values())  # the caller may declare the sizes of outputs
+    for name, checked in done.items():
+        if checked is not None and name not in called:
+            checker.problems += without_range(checked)
     if checker.problems:
         raise TclSemanticError(checker.source, checker.problems)
-    done = {n: checker.done[n] for n in checker.defs}
     return {n: d for n, d in done.items() if d is not None}
 
 

@@ -25,7 +25,7 @@ from tcl.grammar.syntax.source import Source, Span
 from tcl.grammar.syntax.types import zero_text
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
-from tcl.grammar.tree.traverse import walk
+from tcl.grammar.tree.traverse import evaluated, walk
 
 
 def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
@@ -272,31 +272,14 @@ class _Inference:
             while unresolved and not known:
                 more = next(further, None)
                 if more is None:
-                    names = ", ".join(f"'{n}'" for n in unresolved)
-                    what = "the ranges of" if len(unresolved) > 1 else "the range of"
                     whole = (bound.form for bound in bounds if bound.low and bound.high)
                     forms = [frozenset(form.indices) for form in whole]
-                    clause = ", ".join(f"{n} in 0:..." for n in _to_give(unresolved, forms))
-                    said = self.statement
-                    clauses = said.ranges or said.lets or said.exists
-                    add = "add to its where clause: " if clauses else "add: where "
-                    message = f"{what} {names} cannot be inferred from the accesses; {add}{clause}"
-                    message += self._to_declare(unresolved)
-                    problem = Diagnostic(message, said.span, section=Section.RANGES)
+                    problem = _no_range(self.sizes.checked, self.statement, unresolved, forms)
                     raise NoRangeError(self.source, [problem])
                 added = list(more(unresolved))
                 bounds += added
                 if added:
                     break
-
-    def _to_declare(self, unresolved: Sequence[str]) -> str:
-        """The other remedy: the target's sizes, where these give all indices that have no range."""
-        said, sizes = self.statement, self.sizes
-        declared = sizes.checked.tensors[said.target].dims is not None
-        if declared or not set(unresolved) <= set(said.axes):
-            return ""
-        dims = ", ".join("..." for _ in said.axes)
-        return f", or declare the sizes of the output: -> ({said.rhs.type}({dims}) {said.target})"
 
     def _access_bounds(self) -> Iterator[_Bound]:
         """What the subscripts bound. A condition around one takes the place of its bound."""
@@ -541,6 +524,42 @@ class _Bound:
             return f"{self.stop_text} = {self.stop} of '{self.limit.tensor}'"
         has = _indices(self.first, self.stop)
         return f"dimension {self.limit.axis} of '{self.limit.tensor}' ({has})"
+
+
+def without_range(checked: c.CheckedDef) -> Iterator[Diagnostic]:
+    """What is wrong with the first statements of outputs in which an index has no range whatever
+    the sizes are: no access uses it, no clause, and no declared size is its extent."""
+    written: set[str] = set()
+    for statement in checked.statements:
+        if statement.target not in written and checked.tensors[statement.target].dims is None:
+            nodes = (n for e in (*evaluated(statement), *statement.exists) for n in walk(e))
+            within = [e for n in nodes if isinstance(n, c.Read) for e in n.subscripts]
+            within += [let.value for let in statement.lets]
+            used = {n.name for e in within for n in walk(e) if isinstance(n, c.Index)}
+            used |= {clause.index for clause in statement.ranges}
+            if free := [i for i in statement.all_indices if i not in used]:
+                yield _no_range(checked, statement, free, ())
+        written.add(statement.target)
+
+
+def _no_range(
+    checked: c.CheckedDef,
+    said: c.Statement,
+    unresolved: Sequence[str],
+    forms: Sequence[frozenset[str]],
+) -> Diagnostic:
+    """What is wrong with indices that have no range. ``forms``: of which ones accesses are made."""
+    names = ", ".join(f"'{n}'" for n in unresolved)
+    what = "the ranges of" if len(unresolved) > 1 else "the range of"
+    clause = ", ".join(f"{n} in 0:..." for n in _to_give(unresolved, forms))
+    clauses = said.ranges or said.lets or said.exists
+    add = "add to its where clause: " if clauses else "add: where "
+    message = f"{what} {names} cannot be inferred from the accesses; {add}{clause}"
+    if checked.tensors[said.target].dims is None and set(unresolved) <= set(said.axes):
+        dims = ", ".join("..." for _ in said.axes)
+        output = f"-> ({said.rhs.type}({dims}) {said.target})"
+        message += f", or declare the sizes of the output: {output}"
+    return Diagnostic(message, said.span, section=Section.RANGES)
 
 
 def _indices(first: int, stop: int) -> str:

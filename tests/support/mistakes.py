@@ -36,6 +36,7 @@ LANGUAGE = (
      "def f(float(N) X) -> (Y) { Y(i) = Y(i) + X(i) }"),
     ("An element that depends on another of its tensor",
      "def f(float(N) X) -> (Y) { Y(i) = Y(i - 1) + X(i) }"),
+    ("An index without a range", "def f(float(N) X) -> (Y) { Y(i, j) = X(i) }"),
     ("A name defined twice", "def f(float(N) X, float(N) X) -> (Y) { Y(i) = X(i) }"),
     ("A name that a size already has", "def f(float(N) N) -> (Y) { Y(i) = N(i) }"),
     ("A built-in's name", "def f(float(N) exp) -> (Y) { Y(i) = exp(i) }"),
@@ -58,7 +59,6 @@ PYTHON = (
     ("A list", "T.mm([[1.0, 2.0]], B)"),
     ("A wrong rank", "T.mm(A[0], B)"),
     ("Sizes that contradict each other", "T.mm(A, A)"),
-    ("An index without a range", "T.wide(A[0])"),
     ("Objects", "T.mm(A.astype(object), B)"),
     ("A masked array", "T.mm(np.ma.masked_less(A, 2), B)"),
     ("An output of another shape", "T.mm(A, B, outputs=(C[:2],))"),
@@ -179,7 +179,6 @@ def _of_text(text: str) -> str:
 def _of_python(line: str) -> str:
     more = """
     def same(float(M, N) X) -> (Y) { Y(m, n) = X(m, n) }
-    def wide(float(N) X) -> (Y) { Y(i, j) = X(i) }
     def outer(float(N) X) -> (Y) { Y(i, j) = X(i) * X(j) }
     def rows(float(M, N) X, int32(R) I) -> (Y) { Y(r, n) = X(I(r), n) }
     """

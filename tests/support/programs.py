@@ -676,6 +676,13 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         ).replace("Q(i) = P(i)", "«Q(i) = P(i)»"),
         "in a cycle",
     ),
+    # ranges
+    (
+        "«O(i) = 1»",
+        "the range of 'i' cannot be inferred from the accesses; add: where i in 0:..., or declare "
+        "the sizes of the output: -> (int32(...) O)",
+    ),
+    ("«O(i, m) +=! A(m, k) * i where m in 0:2»", "add to its where clause: i in 0:..., or"),
     # where
     ("O(i) = s where i in 0:«idx(0)»", "the range of 'i' reads 'idx', but ranges may use only"),
     ("O(i) = s where i in 0:«s»", "the range of 'i' reads 's', but"),

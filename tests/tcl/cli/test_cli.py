@@ -59,7 +59,7 @@ def test_check_goes_on_after_a_def_that_is_refused(tmp_path: Path) -> None:
         "def h(float(N) A) -> (B) { B(i) = A(i) }\n"
         "# sizes a: N=8\n"
         "def k(float(N) A) -> (B) { B(i) = A(i) where i in 0:9 }\n"
-        "def l(float(N) A) -> (B) { B(i, j) = A(i) }  # for no sizes\n"
+        "def l(float(N) A) -> (B) { B(i) = A(i / 2) }  # for no sizes\n"
     )
     done = here("check", file, "--json")
     assert done.returncode == 1
