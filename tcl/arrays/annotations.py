@@ -190,22 +190,25 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
             )
         if value.startswith("-") and value[1:].isdecimal():
             raise ArgumentError(f"the size {name} has to be 0 or more, not {value}")
-        if not value.isdecimal():
-            labels = f", or one of the labels {', '.join(known)}" if known else ""
-            raise ArgumentError(f"'{part}' is not a size; write --sizes M=128,N=64{labels}")
+        if name in checked.sizes and not value.isdecimal():
+            what = f"a whole number, not '{value}'" if value else "a value"
+            raise ArgumentError(f"the size {name} needs {what}; write {_example(checked)}")
+        if "=" not in part:
+            other = f"write {_example(checked)}" if checked.sizes else "it has no sizes"
+            other = f"its labels are {', '.join(known)}" if known else other
+            hint = did_you_mean(part, known, other)
+            raise ArgumentError(f"{checked.name} has no comment '# sizes {part}'; {hint}")
+        if name not in checked.sizes:
+            raise ArgumentError(no_size(checked, name))
         if name in sizes:
             raise ArgumentError(f"the size {name} is given twice, as {sizes[name]} and {value}")
         if len(value) > _DIGITS:
             raise ArgumentError(f"the size {name} is too large")
         sizes[name] = int(value)
-    for name in sizes:
-        if name not in checked.sizes:
-            raise ArgumentError(no_size(checked, name))
     missing = [s for s in checked.sizes if s not in sizes]
     if missing:
         raise ArgumentError(
-            f"{checked.name} needs a value for {', '.join(missing)}; "
-            f"write --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
+            f"{checked.name} needs a value for {', '.join(missing)}; write {_example(checked)}"
         )
     return sizes
 
@@ -235,9 +238,14 @@ def default_sizes(checked: CheckedDef) -> dict[str, int]:
     for fault in said.faults:
         raise ArgumentError(fault)
     raise ArgumentError(
-        f"{checked.name} has the sizes {', '.join(checked.sizes)}; give their values: --sizes "
-        f"{','.join(f'{s}=...' for s in checked.sizes)}"
+        f"{checked.name} has the sizes {', '.join(checked.sizes)}; give their values: "
+        f"{_example(checked)}"
     )
+
+
+def _example(checked: CheckedDef) -> str:
+    """What a command needs, where a def has sizes."""
+    return f"--sizes {','.join(f'{s}=...' for s in checked.sizes)}"
 
 
 def sizes_of(checked: CheckedDef, text: str | None) -> dict[str, int]:

@@ -483,7 +483,7 @@ def test_check_shows_shapes_and_first_indices(tmp_path: Path) -> None:
     assert "O: float32(2, 4), first index (1, -1)" in done.output
     done = _tcl("check", file, "--sizes", "small")
     assert done.exit_code == 1
-    assert "'small' is not a size" in done.output
+    assert "g has no comment '# sizes small'; write --sizes M=...,N=..." in done.output
 
 
 def test_show_ranges(tmp_path: Path) -> None:

@@ -78,9 +78,11 @@ ENTRY: Mistakes = [(("--entry", "none"), "did you mean|it has mm|has no def none
 SIZE: Mistakes = [
     (("--sizes", "m=5,K=6,N=7"), r"mm has no size m; did you mean M\?"),
     (("--sizes", "M=5"), "mm needs a value for K, N; write --sizes M="),
-    (("--sizes", "M=x,K=6,N=7"), "'M=x' is not a size; write --sizes M=128,N=64"),
+    (("--sizes", "M=x,K=6,N=7"), "the size M needs a whole number, not 'x'; write --sizes M="),
+    (("--sizes", "M,K=6,N=7"), "the size M needs a value; write --sizes M=...,K=...,N=..."),
+    (("--sizes", "M=5,K=6,N="), "the size N needs a value; write --sizes M="),
     (("--sizes", "M=5,K=6,N=7,Q=1"), "mm has no size Q; its sizes are M, K, N"),
-    (("--sizes", "tiny"), "'tiny' is not a size"),
+    (("--sizes", "tiny"), "mm has no comment '# sizes tiny'; write --sizes M=...,K=...,N=..."),
     (("--sizes", "M=5,M=5,K=6,N=7"), "the size M is given twice"),
 ]
 VARYING: Mistakes = [
