@@ -246,5 +246,9 @@ def _show_results(
         wrong = differences(work, made, meant)
         if wrong:
             common.fail("\n".join(wrong))
-        said.say("  agrees with the reference")
+        nans = ((t.name, int((array != array).sum()), array.size) for t, array in named)
+        said.say(
+            "  agrees with the reference",
+            *(f"  {n} of the {of} elements of {name} are NaN in both" for name, n, of in nans if n),
+        )
     said.say(compared=compare)

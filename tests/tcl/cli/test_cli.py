@@ -218,7 +218,15 @@ def test_show_has_no_plan_for_options_that_are_refused(mm: Path, stage: str, dev
 def test_run(mm: Path, tmp_path: Path) -> None:
     done = tcl("run", mm, "-s", "M=5,K=6,N=7", cache=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "agrees with the reference" in done.stdout
+    assert "agrees with the reference" in done.stdout and "NaN" not in done.stdout
+
+
+def test_run_tells_of_nan(mm: Path, tmp_path: Path) -> None:
+    mm.write_text(
+        "def f(float(N) X, int32(N) I) -> (O, P) { O(i) = sqrt(-1 - exp(X(i))) P(i) = I(i) }"
+    )
+    done = tcl("run", mm, "-s", "N=7", cache=tmp_path)
+    assert "agrees with the reference\n  7 of the 7 elements of O are NaN in both\n" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["run", "check", "show", "tune", "cache show", "cache best",
