@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.cut import range_warnings
@@ -120,7 +122,8 @@ def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
     number = _largest_number(checked)
     known: dict[str, dict[int, int | str]] = {t.name: {} for t in checked.outputs}
     large = partial(_shapes_of_symbols, scale=1 + number)
-    for make in (_shapes_of_symbols, large, _shapes_by_differences):
+    apart = partial(_shapes_of_symbols, apart=4)
+    for make in (_shapes_of_symbols, large, apart, _shapes_by_differences):
         if all(len(known[t.name]) == t.rank for t in checked.outputs):
             break
         shapes = make(checked) or {}
@@ -136,17 +139,36 @@ def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
         for (name, k), d in holds.items():
             known[name].setdefault(k, str(d) if isinstance(d, Size) else d)
     return {
-        t.name: tuple(known[t.name].get(k, t.dims[k] if t.dims else "...") for k in range(t.rank))
+        t.name: tuple(
+            known[t.name].get(k, t.dims[k] if t.dims else _extent_in_where(checked, t, k))
+            for k in range(t.rank)
+        )
         for t in checked.outputs
     }
 
 
-def _shapes_of_symbols(checked: c.CheckedDef, scale: int = 1) -> dict[str, tuple[int, ...]] | None:
+def _extent_in_where(checked: c.CheckedDef, tensor: c.Tensor, axis: int) -> str:
+    """A dimension as the clause that gives its index a range from 0 has it, if that is short;
+    ``...`` if there is none, or not in this def but in one that it calls."""
+    first = next(s for s in checked.statements if s.target == tensor.name)
+    between = checked.source.text[tensor.span.start : first.span.start]
+    for clause in first.ranges if between and not re.search(r"\bdef\b", between) else ():
+        text = checked.source.one_line(clause.stop.span)
+        from_0 = isinstance(clause.start, c.Const) and clause.start.value == 0
+        plain = from_0 and not any(isinstance(n, c.LetRef) for n in walk(clause.stop))
+        if clause.index == first.axes[axis] and plain and len(text) <= _SHORT:
+            return text
+    return "..."
+
+
+def _shapes_of_symbols(
+    checked: c.CheckedDef, scale: int = 1, apart: int = 1
+) -> dict[str, tuple[int, ...]] | None:
     """Of the outputs, for sizes of which it is known which is larger; None if that does not say."""
     for order in _orders(checked):
         symbols = {
             s: SizeClass(1, scale * (64 << k), scale * (96 << k)).symbol(s)
-            for k, s in enumerate(order)
+            for k, s in zip(count(0, apart), order)
         }
         with contextlib.suppress(TclError, Undecided):
             found = size_finding(checked, symbols).shapes
@@ -216,6 +238,8 @@ def _largest_number(checked: c.CheckedDef) -> int:
 
 _FITTING = 4
 """Choices of sizes that a def has to accept for a formula that only these show."""
+_SHORT = 24
+"""Characters of a formula in a shape, at most."""
 _MOST = 100_000
 """What is no number of elements any more."""
 

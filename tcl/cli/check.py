@@ -184,8 +184,7 @@ def _header(definition: CheckedDef, inferred: _Dims) -> str:
 
 
 def _tensor(tensor: Tensor, inferred: _Dims) -> str:
-    """As a header declares it, but with ``...`` for each dimension that depends on more than sums
-    of sizes."""
+    """As a header declares it, but with ``...`` for each dimension of which no formula is known."""
     dims = inferred.get(tensor.name, tensor.dims) or ()
     shape = f"({', '.join(map(str, dims))})" if tensor.rank else ""
     return f"{tensor.type}{shape} {tensor.name}"

@@ -536,18 +536,21 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
         ),
         ("O(n, m) = X(n + 1) * W(m - 3) where m in 3:7, n in 0:N - 1", "N - 1, 4"),
         ("O() max=! X(n)", ""),
-        ("O(i) = X(i) where i in 0:N * K", "..."),  # refused
+        ("O(i) = X(i) where i in 0:N * K", "N * K"),  # refused, unless K is 1
         ("O(i) = i < N ? X(i) : W(i - N) where i in 0:N + K", "N + K"),
         ("O(i) = X(i) * W(i)", "..."),  # the smaller one
         ("O(i) = X(i) where i in 0:40", "40"),
         ("O(i) = t(i) ? X(i) : -2000000", "N"),
         ("O(i) = X((i + N - 3) % N) where i in 0:N - 1", "N - 1"),
         ("O(i) = X(i * 3 / 4) where i in 0:N", "N"),
-        ("O(i) = X(i) where i in 0:min(N, 40)", "..."),
-        ("O(i) = X(i) where i in 0:min(N, 5000)", "..."),
-        ("O(i) = X(i) where i in 0:max(N - 12, 1)", "..."),
+        ("O(i) = X(i) where i in 0:min(N, 40)", "min(N, 40)"),
+        ("O(i) = X(i) where i in 0:min(N, 5000)", "min(N, 5000)"),
+        ("O(i) = X(i) where i in 1:min(N, 5000)", "..."),
+        ("O(i) = X(i) where m = min(N, 40), i in 0:m", "..."),
+        ("O(i) = X(i) where i in 0:min(min(N, 800), 60 - 20)", "..."),  # too long
+        ("O(i) = X(i) where i in 0:max(N - 12, 1)", "max(N - 12, 1)"),
         ("O(i, k) = X(160 * i + k) * W(k)", "(N - K)/160 + 1, K"),
-        ("O(i, k) = X(i) * W(k) where i in 0:min(N, 40)", "..., K"),
+        ("O(i, k) = X(i) * W(k) where i in 0:min(N, 40)", "min(N, 40), K"),
         ("O(h) +=! X(16 * h + j) * W(16 * h + j + k) where j in 0:16, k in 0:9", "..."),
         ("O(i, k, j) = X(i) * W(k) where i in 0:N / 3, k in 0:max(K, 9), j in 0:4", "N/3, K, 4"),
     ],
@@ -582,10 +585,24 @@ def test_dimensions_of_many_indices(
     element = f"({', '.join(sizes).lower()})"
     text = f"def f(float({', '.join(sizes)}) X) -> (Y) {{ Y{element} = X{element} "
     checked = check(f"{text} where a in 0:{first}, {', '.join(ranges)} }}")["f"]
-    wanted = "..." if "min" in first else dims.format("A")
-    assert output_dims(checked) == {"Y": (wanted, *(dims.format(s) for s in sizes[1:]))}
+    assert output_dims(checked) == {"Y": (first, *(dims.format(s) for s in sizes[1:]))}
 
 
 def test_dimensions_of_some_outputs() -> None:
     text = "O(i) = X(i) where i in 0:min(N, 40) P(i) = X((i + N - 3) % N) * 2 where i in 0:N - 1"
-    assert output_dims(check(_HEADER.format("O, P", text))["f"]) == {"O": ("...",), "P": ("N - 1",)}
+    found = output_dims(check(_HEADER.format("O, P", text))["f"])
+    assert found == {"O": ("min(N, 40)",), "P": ("N - 1",)}
+
+
+def test_dimensions_where_one_size_is_many_times_another() -> None:
+    text = (
+        "def f(float(N, Q, K) W, float(N, M) X) -> (O) { O(o, q) +=! W(o, q, k) * X(o, 4 * q + k) }"
+    )
+    assert output_dims(check(text)["f"]) == {"O": ("N", "Q")}
+
+
+def test_formulas_of_a_called_def_are_in_its_own_sizes() -> None:
+    called = "def g(float(M) A) -> (O) { O(i) = A(i) where i in 0:min(M, 40) } "
+    caller = "def f(float(N) X, float(M) Y) -> (O) { O = g(X) } "
+    for text in (called + caller, caller + called):
+        assert output_dims(check(text)["f"]) == {"O": ("...",)}
