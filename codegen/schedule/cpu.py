@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from tcl.codegen.choose.cpu.presets import MODELLED, CpuPreset, parts_for_threads
 from tcl.codegen.choose.cpu.scatter_loops import with_loops
@@ -105,7 +106,31 @@ def default_plan(program: ir.Program, device: CpuProfile) -> CpuPlan:
     return _new_plan(program, DEFAULT, device)
 
 
-def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
+_TIMED_NESTS = 2
+"""Nests whose lanes and tiles ``other_plans`` changes: those with the most points ..."""
+_PART = 0.3
+"""... if these are no fewer than this part of the first one's."""
+
+
+def other_plans(program: ir.Program, device: CpuProfile, most: int) -> Iterator[CpuPlan]:
+    """As many plans as ``most`` for a program of which nobody says anything, with other lanes and
+    register tiles in one nest, and all that follows from these: those first that take the least by
+    the model of a core. Some may be alike, or as the default."""
+    leaders = [g.leader for g in fusion_groups(program.nests) if not g.leader.sequential]
+    leaders = sorted(leaders, key=lambda nest: -nest.points)[:_TIMED_NESTS]
+    wide = [nest.name for nest in leaders if nest.points >= _PART * leaders[0].points]
+    for place in range(most if wide else 0):
+        others = {wide[place % len(wide)]: 1 + place // len(wide)}
+        yield _new_plan(program, DEFAULT, device, others)
+
+
+def _new_plan(
+    program: ir.Program,
+    options: MappingOptions,
+    device: CpuProfile,
+    others: Mapping[str, int] = MappingProxyType({}),
+) -> CpuPlan:
+    """``others``: as of ``CpuPreset``."""
     nests = asked_for(program, options, device.kind)
     options.default.check_on(device.kind, "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):
@@ -118,7 +143,7 @@ def _new_plan(program: ir.Program, options: MappingOptions, device: CpuProfile) 
     )
     if all(nest.complete_on(device.kind) for nest in nests.values()):
         return CpuPlan(device, program, nests)
-    preset = CpuPreset.named(options.preset, program, chosen_for)
+    preset = CpuPreset.named(options.preset, program, chosen_for, others)
     nests = {
         name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
         for name, asked in nests.items()

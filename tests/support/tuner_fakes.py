@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,8 +160,14 @@ class FakeBackend:
 class FakeSpace:
     """``micros`` is the better the smaller, and ``kind`` may be fatal."""
 
-    def __init__(self, *kinds: str, micros: Sequence[int] = tuple(range(50, 1000, 25))) -> None:
+    def __init__(
+        self,
+        *kinds: str,
+        micros: Sequence[int] = tuple(range(50, 1000, 25)),
+        promising: Sequence[int] = (),
+    ) -> None:
         kinds = kinds or ("right",)
+        self._promising = promising
         self.space = SearchSpace(
             (
                 Knob("micros", tuple(micros), micros[-1], ordered=True),
@@ -175,6 +181,9 @@ class FakeSpace:
     def from_options(self, options: FakeOptions) -> Config | None:
         config: Config = (options.micros, options.kind)
         return config if self.space.contains(config) else None
+
+    def promising(self, most: int) -> Iterator[Config]:
+        return ((micros, "right") for micros in self._promising[:most])
 
     def to_json(self, options: FakeOptions) -> str:
         return json.dumps({"kind": options.kind, "micros": options.micros})

@@ -51,12 +51,12 @@ def found(
     start: Sequence[int],
     *kinds: str,
     micros: Sequence[int] = tuple(range(50, 1000, 25)),
+    promising: Sequence[int] = (),
     backend: FakeBackend | None = None,
     **settings: Any,
 ) -> tuple[TuningResult[FakeOptions], list[Event[FakeOptions]]]:
-    search = BriefSearch(
-        backend or FakeBackend(), FakeSpace(*kinds, micros=micros), seconds=100.0, **settings
-    )
+    space = FakeSpace(*kinds, micros=micros, promising=promising)
+    search = BriefSearch(backend or FakeBackend(), space, seconds=100.0, **settings)
     events: list[Event[FakeOptions]] = []
     return search.tune([FakeOptions(each) for each in start], events.append), events
 
@@ -73,6 +73,12 @@ def test_the_default_and_what_is_near_it(tmp_path: Path) -> None:
     (raced,) = (e for e in events if isinstance(e, Raced))
     assert [c.options.micros for c in raced.candidates] == [50, 75, 500]
     assert cache.top(KEY, 1)[0].options == FakeSpace().to_json(FakeOptions(50))
+
+
+@pytest.mark.usefixtures("recorded")
+def test_what_a_model_promises_comes_before_what_is_near() -> None:
+    result, _ = found([500], promising=(100, 475, 900))
+    assert [c.options.micros for c in result.history][:5] == [500, 100, 475, 900, 525]
 
 
 @pytest.mark.usefixtures("recorded")

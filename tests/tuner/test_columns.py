@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,9 +78,9 @@ def test_who_chooses_plans_the_default_once(monkeypatch: pytest.MonkeyPatch) -> 
     made_for: list[str] = []
     plain = CpuPreset.named
 
-    def of(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
+    def of(name: str, program: ir.Program, *rest: Any) -> CpuPreset:
         made_for.append(name)
-        return plain(name, program, device)
+        return plain(name, program, *rest)
 
     monkeypatch.setattr(CpuPreset, "named", of)
     default_plan.cache_clear()

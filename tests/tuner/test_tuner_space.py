@@ -118,6 +118,55 @@ def test_presets_are_in_the_space_or_said_not_to_be(name: str, preset: str) -> N
         assert preset in ("mlp", "conv")
 
 
+GAPS = "def f(double(M, A, 3) R) -> (G) { G(m, i, j) +=! fabs(R(m, i, x) - R(m, j, x)) }"
+ZEN_4 = find("Zen 4") or DEVICE
+PROMISING = {
+    **{name: CASES[name] for name in ("matmul", "softmax", "convolution", "row", "copy")},
+    "apart": sized(GAPS, R=(90, 23, 3)),
+    "gather": sized("def f(float(N) X, int32(M) P) -> (O) { O(m) = X(P(m)) }", X=(99,), P=(900,)),
+}
+
+
+@pytest.mark.parametrize("device", [DEVICE, ZEN_4], ids=lambda device: device.name)
+@pytest.mark.parametrize("name", PROMISING)
+def test_other_lanes_and_tiles_come_with_what_follows_from_them(
+    name: str, device: CpuProfile
+) -> None:
+    space = MappingSpace(lower(PROMISING[name], None), device)
+    found = list(space.promising(8))
+    default = space.from_options(DEFAULT)
+    assert 1 < len(found) == len({*found}) <= 8 and default not in found
+    assert all(space.space.valid(config) for config in found)
+    for config in found:
+        schedule(PROMISING[name], space.to_options(config), device)
+
+
+def test_other_lanes_are_not_one_change_away() -> None:
+    """Each vector of one operand has to be put together in the default, of the other here."""
+    space = MappingSpace(lower(PROMISING["apart"], None), ZEN_4)
+    default = space.from_options(DEFAULT)
+    assert default is not None
+    (lanes,) = (k for k, knob in enumerate(space.space.knobs) if knob.name.endswith("vector"))
+    others = [c for c in space.promising(8) if c[lanes] != default[lanes]]
+    assert others
+    assert not all(
+        space.space.valid((*default[:lanes], c[lanes], *default[lanes + 1 :]))
+        and sum(a != b for a, b in zip(c, default, strict=True)) == 1
+        for c in others
+    )
+
+
+def test_other_tiles_keep_fixed_values() -> None:
+    space = space_of(CASES["matmul"])
+    default = space.from_options(DEFAULT)
+    assert default is not None
+    place = next(k for k, knob in enumerate(space.space.knobs) if knob.name.endswith("vector"))
+    assert len({c[place] for c in space.promising(8)}) > 1
+    fixed = {space.space.knobs[place].name: default[place]}
+    kept = [c[place] for c in space_of(CASES["matmul"], **fixed).promising(8)]
+    assert kept and {*kept} == {default[place]}
+
+
 DEFAULTS = {
     "peeled in the second cache": sized(
         "uint8(H, W) I) -> (uint8(H, W) O) { O(h, w) = I(h, w) > 9 ? 255 : 0 }", (720, 960)

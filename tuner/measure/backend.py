@@ -7,7 +7,7 @@ and hold data, not compiled code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -161,6 +161,9 @@ class OptionSpace(Protocol[OptionsT]):
 
     def from_options(self, options: OptionsT) -> Config | None:
         """The configuration that stands for these options; None if there is none."""
+
+    def promising(self, most: int) -> Iterator[Config]:
+        """Up to ``most`` that a model finds nearly as good as the default."""
 
     def to_json(self, options: OptionsT) -> str:
         """The options as they are stored."""

@@ -41,6 +41,8 @@ REFERENCE = 10.0
 _LONGEST = 60.0
 """Seconds of the reference, which is plain code, by which a candidate's time is bounded at most:
 where all elements would take it hours, a kernel that hangs is still ended within minutes."""
+_PROMISING = 8
+"""Candidates with other lanes and register tiles that open a search."""
 _UNFINISHED = (
     "the reference did not finish: only the starting point is timed, and its results are not "
     "checked"
@@ -161,7 +163,7 @@ class Tuner(Generic[OptionsT]):
             ledger.name,
             settings,
             tuple(map(self.options.to_json, start)),
-            tuple(self._cached(ledger)),
+            tuple(dict.fromkeys((*self._cached(ledger), *self.options.promising(_PROMISING)))),
             knobs_of(self.options.space),
             model=None if prior is None else prior.identity,
         )

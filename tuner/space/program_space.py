@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from tcl.codegen.loopir import ir
@@ -114,6 +114,11 @@ class ProgramSpace(ABC):
         # What the nests without knobs get follows from the others.
         own = (self._mapped(o) for o in (options, self.to_options(config)))
         return config if next(own) == next(own) else None
+
+    def promising(self, most: int) -> Iterator[Config]:
+        """Up to ``most`` that a model of the machine finds nearly as good as the default, and that
+        differ from it in several knobs."""
+        return iter(())
 
     def to_json(self, options: MappingOptions) -> str:
         """The options as they are stored."""

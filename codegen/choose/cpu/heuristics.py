@@ -25,6 +25,7 @@ from tcl.codegen.choose.cpu.register_tiles import (
     TileChoice,
     fastest,
     of_whole_lines,
+    other_ways,
     tiles_of,
 )
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
@@ -71,9 +72,11 @@ def heuristic(
     device: CpuProfile,
     fused: PerResult = ALONE,
     planned: Mapping[str, ir.Nest] = _NONE_PLANNED,
+    other: int = 0,
 ) -> NestOptions:
     """Choices for an untiled nest; they can always be applied. ``planned``: nests before it in its
-    chunks, by name, with their loops."""
+    chunks, by name, with their loops. ``other``: with the lanes and register tile of that one of
+    ``other_ways``, counted from 1, if there are so many."""
     if nest.sequential or nest.points == 0:
         return PLAIN
     program, nest, asked = *_with_kept_values(program, nest, planned), nest
@@ -86,6 +89,8 @@ def heuristic(
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
     found, shared = _fastest_in_order(program, nest, device, fused)
+    if other and len(ways := other_ways(program, nest, device, fused)) >= other:
+        found, shared = ways[other - 1], ()
     core, lane, sizes = found.core, found.lane, found.sizes
     alone = sizes.keys() == {lane} and not core.compacted  # each tile goes through the lists again
     if lane is not None and alone and not nest.dim(lane).reduction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import zip_longest
+from types import MappingProxyType
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
@@ -61,14 +62,22 @@ class CpuPreset:
     """Chunks, and whether these are shared, by nest; nothing for nests that are left whole."""
     ahead: Mapping[str, tuple[int, ...]]
     """What is prefetched how far ahead, for these chunks, by nest."""
+    others: Mapping[str, int]
+    """Of nests that get other lanes and register tiles than the best by the model, as of
+    ``heuristic``, by name."""
 
     @staticmethod
-    def named(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
+    def named(
+        name: str,
+        program: ir.Program,
+        device: CpuProfile,
+        others: Mapping[str, int] = MappingProxyType({}),
+    ) -> CpuPreset:
         """For a program without any loops."""
         if name not in MODELLED:
-            return CpuPreset(name, device, {}, {})
+            return CpuPreset(name, device, {}, {}, {})
         chunks = grouping(program, device)
-        return CpuPreset(name, device, chunks, prefetching(program, chunks, device))
+        return CpuPreset(name, device, chunks, prefetching(program, chunks, device), others)
 
     @property
     def reason(self) -> str:
@@ -92,7 +101,7 @@ class CpuPreset:
             chosen = _running_results(program, one, self.device)
         elif self.name in MODELLED:
             chosen = matrix_options(program, one, self.device) or heuristic(
-                program, one, self.device, fused, planned
+                program, one, self.device, fused, planned, self.others.get(nest.name, 0)
             )
         else:
             chosen = _pointwise(program, one, self.device)

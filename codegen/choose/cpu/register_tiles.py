@@ -189,6 +189,58 @@ def searched(
     return _fastest_within(program, nest, device, fused, ())
 
 
+_SLOWEST = 2.5
+"""Times as long as the best way by the model, from which on another one is not worth timing."""
+
+
+@lru_cache(maxsize=4)
+def other_ways(
+    program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
+) -> list[TileChoice]:
+    """Other ways than ``fastest``, for who can time them: those that take the fewest cycles, first
+    one for each dimension that lanes may have, in whole vectors and in halves where a core works on
+    long ones in halves. The model cannot tell well which of them is faster: see
+    ``benchmarks.alternatives``. The last answers are kept, as who asks for one asks for more."""
+    best = fastest(program, nest, device, fused)
+    cores = [best.core, *([best.core.in_halves()] if best.core.halved else [])]
+    groups: list[list[TileChoice]] = []
+    for core in cores:
+        for lane in [*_lanes(core), None] if core.reduces else [best.lane]:
+            tiles = _tiles_to_time(core, lane, best.sizes)
+            found = (TileChoice(core, lane, t, nest_cycles(core, lane, t)) for t in tiles)
+            groups.append(sorted(found, key=_cycles))
+    turns = itertools.chain.from_iterable(
+        sorted(filter(None, turn), key=_cycles) for turn in itertools.zip_longest(*groups)
+    )
+    same = best.lane, best.core.lanes, best.sizes
+    return [
+        way
+        for way in turns
+        if way.cycles <= _SLOWEST * best.cycles and (way.lane, way.core.lanes, way.sizes) != same
+    ]
+
+
+def _tiles_to_time(
+    core: Core, lane: str | None, chosen: dict[str, int]
+) -> Iterator[dict[str, int]]:
+    """The register tiles of ``other_ways``."""
+    rows = [d.name for d in reversed(_moving(core)) if not d.reduction and d.name != lane]
+    if core.reduces:
+        pairs = itertools.combinations(rows, 2) if len(rows) <= _PAIRED else ()
+        for dims in (*((d,) for d in rows), *pairs) or ((),):
+            yield from tiles_of(core, lane, dims)
+        return
+    most = {d.name: d.extent for d in core.nest.dims}
+    if lane is not None:
+        most[lane] = -(-most[lane] // core.lanes)
+    tiles = [{}, chosen, *({d: n} for d in (lane, *rows[:1]) if d for n in (2, 4, 8))]
+    if lane is not None and rows:
+        tiles += [{rows[0]: n, lane: 2} for n in (2, 4)]
+    for tile in tiles:
+        if all(n <= most[d] for d, n in tile.items()):
+            yield tile
+
+
 def _core(
     program: ir.Program,
     nest: ir.Nest,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,11 +24,13 @@ from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.passes.knobs import Decoded, KnobSubject, Values, without_knobs
 from tcl.codegen.passes.tile import Chunk
-from tcl.codegen.schedule.cpu import CpuPlan, plan_cpu
+from tcl.codegen.schedule.cpu import CpuPlan, other_plans, plan_cpu
+from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import OptionsError
+from tcl.grammar.sizes.varying import Undecided
 from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.program_space import ProgramSpace
-from tcl.tuner.space.search_space import Constraint, Quiet
+from tcl.tuner.space.search_space import Config, Constraint, Quiet
 
 _CACHED = 256
 """Divisions of a group whose passes' results are cached."""
@@ -378,6 +381,17 @@ class MappingSpace(ProgramSpace):
         return {
             name: v for nest in self._nests.values() for name, v in nest.canonical(values).items()
         }
+
+    def promising(self, most: int) -> Iterator[Config]:
+        """As of ``ProgramSpace``: with other lanes and register tiles, and all that follows."""
+        known = {self.from_options(DEFAULT)}
+        with suppress(Undecided):  # which tile is best, where sizes are formulas
+            for plan in other_plans(self._program, self._device, most):
+                values = self._encode(unsplit(self._program, plan)) or {}
+                config = tuple(values[k.name] for k in self.space.knobs if k.name in values)
+                if config not in known and self.space.contains(config) and self.space.valid(config):
+                    known.add(config)
+                    yield config
 
     def _plan(self, options: MappingOptions) -> CpuPlan:
         return plan_cpu(self._program, options, self._device)
