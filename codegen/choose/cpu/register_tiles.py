@@ -191,6 +191,8 @@ def searched(
 
 _SLOWEST = 2.5
 """Times as long as the best way by the model, from which on another one is not worth timing."""
+_OF_LANES = 4
+"""Ways with the same lanes that may be worth it."""
 
 
 @lru_cache(maxsize=4)
@@ -202,22 +204,36 @@ def other_ways(
     long ones in halves. The model cannot tell well which of them is faster: see
     ``benchmarks.alternatives``. The last answers are kept, as who asks for one asks for more."""
     best = fastest(program, nest, device, fused)
-    cores = [best.core, *([best.core.in_halves()] if best.core.halved else [])]
-    groups: list[list[TileChoice]] = []
-    for core in cores:
-        for lane in [*_lanes(core), None] if core.reduces else [best.lane]:
-            tiles = _tiles_to_time(core, lane, best.sizes)
-            found = (TileChoice(core, lane, t, nest_cycles(core, lane, t)) for t in tiles)
-            groups.append(sorted(found, key=_cycles))
-    turns = itertools.chain.from_iterable(
-        sorted(filter(None, turn), key=_cycles) for turn in itertools.zip_longest(*groups)
-    )
-    same = best.lane, best.core.lanes, best.sizes
-    return [
-        way
-        for way in turns
-        if way.cycles <= _SLOWEST * best.cycles and (way.lane, way.core.lanes, way.sizes) != same
+    cores = [best.core]
+    if best.core.device != device:  # it is in halves
+        cores.append(Core.read(program, best.core.nest, device, fused))
+    elif device.halves_vectors:
+        cores.append(best.core.in_halves())
+    groups = [
+        _few_cheapest(core, lane, _tiles_to_time(core, lane, best.sizes), _SLOWEST * best.cycles)
+        for core in cores
+        for lane in ([*_lanes(core), None] if core.reduces else [best.lane])
     ]
+    turns = (filter(None, turn) for turn in itertools.zip_longest(*groups))
+    found = itertools.chain.from_iterable(sorted(turn, key=_cycles) for turn in turns)
+    same = best.lane, best.core.lanes, best.sizes
+    return [way for way in found if (way.lane, way.core.lanes, way.sizes) != same]
+
+
+def _few_cheapest(
+    core: Core, lane: str | None, tiles: Iterable[dict[str, int]], most: float
+) -> list[TileChoice]:
+    """The tiles that take the fewest cycles, of those that take at most so many."""
+    known = [(tile_parts(core, lane, tile), tile) for tile in tiles]
+    found: list[TileChoice] = []
+    for parts, tile in sorted(known, key=lambda each: each[0].least):
+        last = found[-1].cycles if len(found) == _OF_LANES else most
+        if parts.least > last:
+            break
+        made = TileChoice(core, lane, tile, nest_cycles(core, lane, tile, last, parts))
+        if made.cycles <= last:
+            found = sorted((*found, made), key=_cycles)[:_OF_LANES]
+    return found
 
 
 def _tiles_to_time(
