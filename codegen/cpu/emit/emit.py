@@ -436,14 +436,22 @@ class Statements:
             inner = self.values.lanes_where(chosen, value, scope)
             self._update(statement, value, inner, chosen)
         elif is_free(value):
-            self._update(statement, value, scope, chosen)
+            # Of what data decide LLVM would make branches, as it takes them to wait for memory.
+            data = condition is not None and any(True for _ in loads(condition))
+            self._update(statement, value, scope, chosen, foreseen=not data)
         else:
             self._where(chosen, partial(self._update, statement, value, scope))
 
     def _update(
-        self, to: ir.Accumulate, value: ir.Value, scope: Scope, where: Val | None = None
+        self,
+        to: ir.Accumulate,
+        value: ir.Value,
+        scope: Scope,
+        where: Val | None = None,
+        *,
+        foreseen: bool = True,
     ) -> None:
-        """``accumulator op= value``, where the condition holds."""
+        """``accumulator op= value``, where the condition holds, which a core may have ``foreseen``."""
         b, op, own = self.b, to.op, scope.accumulators[to.name]
         added: list[Val] = []
         if op == "=":
@@ -461,7 +469,9 @@ class Statements:
             result = arithmetic(b, op, old, new, value.type)
         result = b.spread(result, own.lanes)
         if where is not None:
-            result = b.select(where, result, self.values.accumulated(own, scope))
+            old = self.values.accumulated(own, scope)
+            choose = b.select if foreseen or result.lanes > 1 else b.unforeseen
+            result = choose(where, result, old)
         if scope.there is not None and self.dims[scope.lane_dim].reduction:
             # Lanes that do not exist have nothing to add; of what was read under a mask, that is 0.
             # To choose by a constant mask, LLVM keeps two values of each sum: filter gradients of

@@ -168,6 +168,20 @@ def test_what_indices_decide_of_an_update_is_a_branch() -> None:
         run(text.replace("int32(30) H", "int32(10) H"), x)
 
 
+def test_what_data_decide_of_a_sum_without_lanes_is_no_branch() -> None:
+    """LLVM would make one, as it takes a condition of what was just read to wait for memory."""
+    rng = np.random.default_rng(1)
+    x, border = rng.random((70, 33), np.float32), rng.random((9, 6), np.float32)
+    asked, worth = rng.integers(0, 33, (9, 6)).astype(np.uint8), np.arange(6, dtype=np.int32)
+    text = """def f(float(N, F) X, uint8(T, 6) J, float(T, 6) B, int32(6) W) -> (P) {
+        P(n, t) +=! X(n, J(t, d)) > B(t, d) ? W(d) : 0 }"""
+    kernel, branches = _branches(text, x, asked, border, worth)
+    assert not branches and " x i32> " not in kernel
+    assert re.search(r"select i1 .*, i32 .*!unpredictable", kernel)
+    (made,) = run(text, x, asked, border, worth)
+    assert np.array_equal(made, ((x[:, asked] > border) * worth).sum(-1))
+
+
 @pytest.mark.parametrize(
     ("condition", "chosen"), [("G(n)", False), ("Day(n) < 40", True), ("day < 40 && G(n)", True)]
 )
