@@ -41,8 +41,8 @@ REFERENCE = 10.0
 _LONGEST = 60.0
 """Seconds of the reference, which is plain code, by which a candidate's time is bounded at most:
 where all elements would take it hours, a kernel that hangs is still ended within minutes."""
-_PROMISING = 8
-"""Candidates with other lanes and register tiles that open a search."""
+_PROMISING = 0.4
+"""Of the first generation, candidates with other lanes and register tiles that open it, at most."""
 _UNFINISHED = (
     "the reference did not finish: only the starting point is timed, and its results are not "
     "checked"
@@ -159,11 +159,12 @@ class Tuner(Generic[OptionsT]):
         settings = self._settings
         if settings.seed is None:
             settings = replace(settings, seed=random.SystemRandom().getrandbits(32))
+        promising = int(_PROMISING * settings.population)
         return SavedSearch(
             ledger.name,
             settings,
             tuple(map(self.options.to_json, start)),
-            tuple(dict.fromkeys((*self._cached(ledger), *self.options.promising(_PROMISING)))),
+            tuple(dict.fromkeys((*self._cached(ledger), *self.options.promising(promising)))),
             knobs_of(self.options.space),
             model=None if prior is None else prior.identity,
         )

@@ -138,14 +138,15 @@ class Screened(Evolution):
         self._strangers: list[Config] = []
 
     def _opening(self) -> list[Config]:
-        """With a prior: the seeds and, half of ``population`` with them, mostly those that it
-        prefers. So what it knows is put to the test early."""
+        """With a prior: the seeds and, half of ``population`` with them or a quarter without,
+        mostly those that it prefers. So what it knows is put to the test early."""
         if self._prior is None or not self._features.count:
             return super()._opening()
         found = self.new_seeds()
         pool = self._drawn()
-        count = max(1, self.settings.population // 2) - len(found)
-        if pool and count > 0:
+        population = self.settings.population
+        count = max(1, population // 4, population // 2 - len(found))
+        if pool:
             few = round(_CONTRAST * count)
             expected = self._prior.predict(pool)
             scale = float(expected.logs.std()) or 1.0

@@ -451,7 +451,7 @@ class Statements:
         *,
         foreseen: bool = True,
     ) -> None:
-        """``accumulator op= value``, where the condition holds, which a core may have ``foreseen``."""
+        """``accumulator op= value``, where a condition holds that a core has ``foreseen``."""
         b, op, own = self.b, to.op, scope.accumulators[to.name]
         added: list[Val] = []
         if op == "=":
