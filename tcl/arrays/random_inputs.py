@@ -15,9 +15,10 @@ from tcl.arrays.arguments import Array, allocated
 from tcl.common.errors import ArgumentError
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.linear import NO_FACTS, Analysis, Linear, accesses
+from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.types import FLOAT64
-from tcl.grammar.tree.checked import Binary, CheckedDef, Read, Tensor, Unary
-from tcl.grammar.tree.traverse import computed, evaluated, walk
+from tcl.grammar.tree.checked import Binary, CheckedDef, Expr, LetRef, Read, Tensor, Unary
+from tcl.grammar.tree.traverse import computed, evaluated, reads, walk
 
 
 def random_inputs(
@@ -136,6 +137,39 @@ def index_tensors(checked: CheckedDef) -> tuple[str, ...]:
     return tuple(
         [n for n in read if n in whole] or read or whole or [t.name for t in checked.inputs]
     )
+
+
+def fixed_subscripts(sized: SizedDef, message: str) -> list[Expr]:
+    """The subscripts that may have left their tensor, as the ``message`` of a kernel says, if no
+    input's value decides any of them: then it is the sizes that do not fit. Else none."""
+    data = {t.name for t in sized.checked.inputs}
+    found: list[Expr] = []
+    for each in sized.statements:
+        statement = each.statement
+        lets: set[str] = set()
+
+        def of_data(*exprs: Expr, lets: set[str] = lets) -> bool:
+            return any(
+                (isinstance(n, Read) and n.tensor in data)
+                or (isinstance(n, LetRef) and n.name in lets)
+                for expr in exprs
+                for n in walk(expr)
+            )
+
+        for let in statement.lets:
+            if of_data(let.value):
+                lets.add(let.name)
+        place = () if statement.place is None else (statement.place,)
+        for read in (*reads(statement), *place):
+            for axis, subscript in enumerate(read.subscripts):
+                here = f" dimension {axis} of tensor {read.tensor}, " in message
+                if here and each.needs_check(read, axis):
+                    if of_data(subscript):
+                        return []
+                    found.append(subscript)
+        if of_data(*evaluated(statement)):
+            data.add(statement.target)
+    return found
 
 
 def fitting(

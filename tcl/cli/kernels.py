@@ -12,7 +12,7 @@ import numpy as np
 from tcl.arrays.annotations import read_annotations, sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.libraries import HOST
-from tcl.arrays.random_inputs import index_tensors, random_inputs
+from tcl.arrays.random_inputs import fixed_subscripts, index_tensors, random_inputs
 from tcl.cli.common import check_varying, choose, read, tell, title_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
@@ -21,6 +21,8 @@ from tcl.executors.executor import Executor
 from tcl.executors.varying import Family
 from tcl.grammar.ranges.findings import size_finding, size_findings
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.grammar.syntax.errors import Diagnostic, RangeInferenceError
+from tcl.grammar.syntax.reference import Section
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.selection.best_options import Query
 from tcl.selection.suggested_options import Chosen
@@ -93,10 +95,20 @@ class Work:
     @contextmanager
     def indexing(self) -> Iterator[None]:
         """Where kernels run: an index out of range comes from values that the user did not
-        choose; ``ArgumentError`` says so, and how to choose them."""
+        choose; ``ArgumentError`` says so, and how to choose them. If no value decides it, sizes do
+        not fit: ``RangeInferenceError``."""
         try:
             yield
         except IndexError as error:
+            if fixed := fixed_subscripts(self.sized, str(error)):
+                problem = Diagnostic(
+                    f"{error}; no value of an input decides this subscript, so the sizes of "
+                    f"{self.heading} do not fit: choose others, or guard the read with ? :",
+                    fixed[0].span,
+                    tuple((each.span, "or this one") for each in fixed[1:]),
+                    Section.GUARDS,
+                )
+                raise RangeInferenceError(self.checked.source, [problem]) from None
             names, said = index_tensors(self.checked), read_annotations(self.checked).values
             free = [name for name in names if name not in said]
             why = (

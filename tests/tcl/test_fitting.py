@@ -101,3 +101,35 @@ def test_values_that_do_not_fit(
     file.write_text(SCATTERED.replace("\ndef", f"\n{remedy}\ndef"))
     if command == "run":
         assert CliRunner().invoke(main, arguments).exit_code == 0
+
+
+POOLED = """
+def f(uint8(H, W) X, int32(H) I) -> (Low, Back) {
+    Low(p, q) min=! X(4 * p + i, 4 * q + j) where i in 0:4, j in 0:4
+    Back(y, x) = X(I(y), x) - Low(y / 4, b) where y in 0:H, x in 0:W, b = x / 4
+}
+"""
+
+
+@pytest.mark.parametrize("text", [POOLED, POOLED.replace(" b)", " x / 4)").replace(", b =", "#")])
+def test_sizes_that_do_not_fit(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values decide a subscript of another tensor only."""
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    file = tmp_path / "f.tc"
+    arguments = ["run", str(file), "-t", "1", "-s"]
+    file.write_text(text)
+    done = CliRunner().invoke(main, [*arguments, "H=8,W=13"])
+    assert done.exit_code == 1
+    assert "f.tc:4:42: error: index 3 is out of range for dimension 1 of tensor Low" in done.stderr
+    assert "the sizes of f H=8 W=13 do not fit: choose others, or guard the read" in done.stderr
+    assert "# values" not in done.stderr
+    assert CliRunner().invoke(main, [*arguments, "H=8,W=12"]).exit_code == 0
+
+
+def test_a_let_of_data_in_a_subscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    file = tmp_path / "f.tc"
+    file.write_text(POOLED.replace("b = x / 4", "b = x / 4 + I(y)"))
+    done = CliRunner().invoke(main, ["run", str(file), "-t", "1", "-s", "H=8,W=13"])
+    assert "of tensor Low" in done.stderr
+    assert "the values of I were chosen at random" in done.stderr
