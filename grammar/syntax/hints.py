@@ -107,7 +107,7 @@ def unexpected_token(
         span = token.span
         found = f"unexpected '{token.text if len(token.text) <= 40 else token.text[:37] + '...'}'"
     if inside:
-        meant = _other_language(source.text, token, read, in_expression)
+        meant = _other_language(source, token, read, in_expression)
     else:
         meant = _not_a_type(source.text, token, read)
     if meant is not None:
@@ -122,8 +122,10 @@ _Meant: TypeAlias = tuple[Token, tuple[str, Section]] | None
 """A word of another language that an error comes from, and what is written here instead."""
 
 
-def _other_language(text: str, token: Token, read: Sequence[Token], in_expression: bool) -> _Meant:
-    after, last = text[token.span.end :], read[-1] if read else None
+def _other_language(
+    source: Source, token: Token, read: Sequence[Token], in_expression: bool
+) -> _Meant:
+    after, last = source.text[token.span.end :], read[-1] if read else None
     if token.kind == "NAME" and last is not None and not in_expression and known_type(last.text):
         return last, STATEMENTS["let"]  # int x = ...
     closed = 0
@@ -141,6 +143,9 @@ def _other_language(text: str, token: Token, read: Sequence[Token], in_expressio
         return token, STATEMENTS["let"]  # float x = ...
     if token.kind == ")" and last is not None and last.kind == "SCALAR":
         return last, (f"a cast is written as a call: {last.text}(x)", Section.ARITHMETIC)
+    start = read[0].span.start if read else 0
+    if found := _NOT.search(source.text, max(0, start - 40), start):  # not X(i), two statements
+        return Token("NAME", found[0], source.span_at(*found.span(1))), STATEMENTS["not"]
     return None
 
 
@@ -149,6 +154,7 @@ _DOTTED = re.compile(r"(?<!\b\d)\.(?:([A-Za-z_]\w*)|\.\.)")
 _WITH_SUFFIX = re.compile(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)[fFdDlLuU]+\b(?!\()")
 _ASSIGNS = re.compile(r"(?:min|max)?[-+*!:=<>]+(?: =!?)?")
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
+_NOT = re.compile(r"\b(not)[ \t]+\Z", re.IGNORECASE)
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _NOT_DECIMAL = re.compile(
     r"(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,99}|0[oO][0-7]{1,50}|[1-9]\d{0,40}(_\d{1,40}){1,9})\b(?!\.)"

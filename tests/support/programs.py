@@ -306,6 +306,9 @@ SYNTAX = (
     ("O(i) = b(i) «WHERE» i in 0:N", "keywords are written in small letters: where"),
     ("O(i) = b(i) where i «In» 0:N", "keywords are written in small letters: in"),
     ("O(i) = c(i) «AND» c(i) ? 1 : 0", "the logical and is '&&'"),
+    ("O(i) = c(i) && «not» c(i)", "the logical not is '!'"),
+    ("O min=! «NOT» c(i) ? 1 : 0", "the logical not is '!'"),
+    ("O(i) = «not» c(i) O(i) += 1", "the logical not is '!'"),
     # operators and words of other languages
     ("O(i) = b(i) <«>» 0 ? 1 : 0", "write != for <>"),
     ("O(i) = b(i) «=»> 0 ? 1 : 0", "write >= for =>"),
