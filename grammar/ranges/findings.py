@@ -74,7 +74,8 @@ def findings(
 
 def refuse_impossible(checked: c.CheckedDef) -> None:
     """Raise the error that comes at all sizes that are tried, unless they fail before its place: of
-    an index without a range, or one of the same words, which then is not about these sizes."""
+    an index without a range, or one of the same words but for where a dimension ends, which then is
+    not about these sizes."""
     errors: list[SourceError] = []
     # Few, and so many that quotients of quotients have elements.
     alike_sizes = (dict.fromkeys(checked.sizes, n) for n in (*range(1, 6), *_LARGE))
@@ -89,9 +90,20 @@ def refuse_impossible(checked: c.CheckedDef) -> None:
             return
     last = max((error.span for error in errors), default=None)
     found = [error for error in errors if error.span == last]
+    if len({error.message for error in found}) > 1:
+        found = [_without_end(error) for error in found]
     alike = len(found) >= _FITTING and len({error.message for error in found}) == 1
     if alike or (found and all(isinstance(error, NoRangeError) for error in found)):
         raise found[0]
+
+
+def _without_end(error: SourceError) -> SourceError:
+    """The error without the last index of a dimension that is read out of range."""
+    told = (
+        replace(d, message=re.sub(r"(but has indices) (-?\d+) to \d+", r"\1 from \2", d.message))
+        for d in error.diagnostics
+    )
+    return type(error)(error.source, told)
 
 
 _LARGE = (1 << 12, 1 << 16, 1 << 20, 1 << 24)

@@ -460,6 +460,28 @@ def test_check_refuses_a_def_that_no_sizes_fit(tmp_path: Path, head: str, before
     assert _tcl("check", file).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("O(n) = X(n) - X(«-1»)", "index -1 of dimension 0, but has indices from 0; guard"),
+        ("O(i) = X(«i») where i in -1:2", "indices -1 to 1 of dimension 0, but has indices from 0"),
+        ("O(n) = n > N ? X(-1) : X(n)", None),
+        ("O(n) = X(n) - X(N - 40)", None),
+    ],
+)
+def test_check_refuses_what_lies_before_a_dimension(
+    body: str, message: str | None, tmp_path: Path
+) -> None:
+    """However many elements there are."""
+    file = tmp_path / "f.tc"
+    before, *more = f"def f(float(N) X) -> (O) {{ {body} }}".split("«")
+    file.write_text("".join([before, *more]).replace("»", ""))
+    done = _tcl("check", file)
+    assert done.exit_code == (message is not None)
+    if message is not None:
+        assert f"f.tc:1:{len(before) + 1}: error: 'X' is read at {message}" in done.output
+
+
 def test_check_does_not_refuse_a_def_that_only_large_sizes_fit(tmp_path: Path) -> None:
     file = tmp_path / "f.tc"
     file.write_text(
