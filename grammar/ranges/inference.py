@@ -18,7 +18,7 @@ from tcl.grammar.ranges.cut import range_warnings
 from tcl.grammar.ranges.linear import Access, Analysis, Linear, accesses
 from tcl.grammar.ranges.overflow import overflows
 from tcl.grammar.ranges.sized import How, Limit, SizedDef, SizedStatement
-from tcl.grammar.sizes.varying import largest, product_reaches
+from tcl.grammar.sizes.varying import Undecided, largest, product_reaches
 from tcl.grammar.syntax.errors import Diagnostic, NoRangeError, RangeInferenceError
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
@@ -33,7 +33,8 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
 
     ``input_shapes`` gives the extents of every input (``()`` for rank 0). Raises
     ``ArgumentError`` for shapes that contradict the signature, ``RangeInferenceError`` for
-    an index without a range and for an access that can leave its tensor for these sizes.
+    an index without a range and for an access that can leave its tensor for these sizes, and
+    ``Undecided`` for what is not the same for all of them.
     """
     sizes = _Sizes(checked, {}, {}, {})
     for tensor in checked.inputs:
@@ -54,6 +55,10 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
                 sizes.cross(boundaries.pop(0))
             if statement is not None:
                 statements.append(_Inference(statement, sizes).infer_ranges())
+    except Undecided as reason:
+        if statement is None:
+            raise
+        raise Undecided(f"{reason} (line {statement.span.line})") from None
     except RangeInferenceError as error:  # the ranges before it may be why
         done = SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
         why = tuple((d.span, d.message) for d in range_warnings(done))

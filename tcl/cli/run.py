@@ -15,7 +15,9 @@ from tcl.cli.cache_commands.common import needed, relax_option
 from tcl.cli.differences import differences
 from tcl.cli.kernels import Work, parse_options
 from tcl.cli.output import dying
+from tcl.codegen.compiler import Device
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.common.errors import ArgumentError
@@ -24,6 +26,7 @@ from tcl.common.number_format import duration, plural
 from tcl.common.scratch_folder import workspace
 from tcl.executors.dispatch import PREDICT
 from tcl.executors.executor import Executor
+from tcl.executors.size_classes import for_all
 from tcl.executors.varying import VaryingExecutor
 from tcl.selection.best_options import Query, known_options
 from tcl.selection.predicted_options import best_or_predicted
@@ -154,20 +157,26 @@ def _run_on_cpu(said: common.Said, work: Work, executor: Executor, *, compare: b
         **{"device": "cpu", "threads": executor.threads, "seconds": seconds},
         options=executor.options.as_dict(),
     )
-    _show_class(said, work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
+    serves = str(executor.serves) if isinstance(executor, VaryingExecutor) else None
+    _show_class(said, work, serves, host_cpu())
 
 
 def _named(options: MappingOptions) -> str:
     return f"options {options}" + (", the default" if options == DEFAULT else "")
 
 
-def _show_class(said: common.Said, work: Work, serves: str | None) -> None:
+def _show_class(said: common.Said, work: Work, serves: str | None, device: Device) -> None:
     """Say which sizes the kernel is for, where some vary."""
     said.say(varying=work.varying, serves=serves)
     if serves is not None:
         said.say(f"  the kernel serves {serves}")
     elif work.varying:
-        said.say("  the kernel is for these sizes only; no kernel can be made for their class")
+        reasons: list[Exception] = []
+        found = for_all(work.checked, work.sized.sizes, work.varying, device, reasons)
+        why = f": {getattr(reasons[-1], 'message', reasons[-1])}" if reasons and not found else ""
+        said.say(
+            f"  the kernel is for these sizes only; no kernel can be made for their class{why}"
+        )
 
 
 def _run_on_gpu(
@@ -207,7 +216,7 @@ def _run_on_gpu(
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
         said.say(f"  {duration(seconds)} per call on {target.identity}, with {_named(chosen)}")
     said.say(device=target.name, threads=None, seconds=seconds, options=chosen.as_dict())
-    _show_class(said, work, str(backend.all_) if query.classes else None)
+    _show_class(said, work, str(backend.all_) if query.classes else None, query.device)
 
 
 def _show_counters(

@@ -107,15 +107,19 @@ def for_all(
     sizes: Mapping[str, int],
     varying: Sequence[str],
     device: Device,
+    reasons: list[Exception] | None = None,
 ) -> ForAll | None:
     """The widest classes of these sizes for which there can be one kernel; None if there are
-    none, and these sizes have a kernel of their own."""
+    none, and these sizes have a kernel of their own. ``reasons``: what is told why wider classes
+    have none."""
     for classes in classes_of(sizes, varying):
         try:
             found = ForAll.for_sizes(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
             tell(definition, classes, reason)
+            if reasons is not None:
+                reasons.append(reason)
         else:
             return found
     return None

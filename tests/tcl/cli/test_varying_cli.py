@@ -36,6 +36,17 @@ def test_a_run_says_what_the_kernel_serves(file: str) -> None:
     )
 
 
+def test_a_run_says_why_there_is_no_kernel_for_a_class(tmp_path: Path) -> None:
+    path = tmp_path / "f.tc"
+    path.write_text(
+        "def f(float(N) X) -> (Y, Z) {\n  Y(n) = X(n)\n  Z(n) = X(n % 3) where n in 0:N }"
+    )
+    found = run("run", str(path), "--sizes=N=20", "--varying", "N", "-t1", "--options", "naive")
+    assert found.output.endswith(
+        "be made for their class: N - 1 is known only when the kernel runs (line 3)\n"
+    )
+
+
 def test_stages_have_sizes_by_their_names(file: str) -> None:
     found = run("show", file, SIZES, "--varying", "M", "--varying", "N", "--stage", "ranges")
     assert found.output.startswith("for all of M=16..255, N=16..255\nmm M=M K=8 N=N\n")
