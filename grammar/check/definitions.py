@@ -249,7 +249,9 @@ class _DefChecker:
         done, tensor = checked
         self.statements.append(done)
         source, meant = self.module.source, self.scope.meant
-        self.scope.warnings += late_widenings(done, source, meant, self.scope.cut)
+        self.scope.warnings += late_widenings(
+            done, source, meant, self.scope.cut, self.statements[:-1]
+        )
         self.scope.warnings += all_pairs(done, source)
         if self.scope.written.get(statement.target) is None:
             if statement.target not in self.declared:

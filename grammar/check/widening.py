@@ -12,7 +12,7 @@ float32 becomes inf, which nobody takes for a result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias, TypeGuard
 
@@ -45,17 +45,22 @@ _NOUNS = {"*": "product", "+": "sum", "-": "difference", "/": "quotient", "%": "
 
 
 def late_widenings(
-    statement: c.Statement, source: Source, meant: Collection[Span], cut: Mapping[Span, Span]
+    statement: c.Statement,
+    source: Source,
+    meant: Collection[Span],
+    cut: Mapping[Span, Span],
+    before: Sequence[c.Statement] = (),
 ) -> Iterator[Diagnostic]:
     """A warning for each expression that can wrap before the language widens it, or before it is
     divided. ``meant``: what a cast that is written gives the type that it has; ``cut``: quotients
-    of literals that are no integers, and their dividends."""
+    of literals that are no integers, and their dividends; ``before``: statements before it."""
     lets = {let.name: let.value for let in statement.lets}
     nodes = [node for expr in evaluated(statement) for node in walk(expr)]
-    compared = {
-        frozenset((n.left, n.right)) for n in nodes if isinstance(n, c.Binary) and n.op in _ORDERS
-    }
-    work = _Widening(lets, index_lets(lets), source, meant, cut, compared)
+    asked = [n for n in nodes if isinstance(n, c.Binary) and n.op in (*_ORDERS, "!=", "==")]
+    compared = {frozenset((n.left, n.right)) for n in asked if n.op in _ORDERS}
+    constants = {n.left for n in asked if isinstance(n.right, c.Const)}
+    largest = {s.target for s in before if "max" in (s.op, getattr(s.rhs, "op", ""))}
+    work = _Widening(lets, index_lets(lets), source, meant, cut, compared, constants, largest)
     for expr in evaluated(statement):
         yield from work.below(expr, f" of '{statement.target}'" if expr is statement.rhs else "")
 
@@ -104,6 +109,10 @@ class _Widening:
     cut: Mapping[Span, Span] = field(default_factory=dict)
     compared: Collection[frozenset[c.Expr]] = ()
     """What is compared with what."""
+    asked: Collection[c.Expr] = ()
+    """What is compared with constants."""
+    largest: Collection[str] = ()
+    """Tensors whose elements are the larger of some values."""
     reported: set[Span] = field(default_factory=set)
     known: dict[int, Bounds] = field(default_factory=dict)
     """Bounds of the expressions looked at so far, by identity."""
@@ -290,8 +299,15 @@ class _Widening:
         return wider and not within(self._before_wrapping(expr), type_)
 
     def _guarded(self, expr: _Operation) -> bool:
-        """Whether this is a difference of values of which the def asks which is larger."""
+        """Whether this is a difference of values of which the def asks which is larger, or of which
+        the first one is the largest of an earlier statement, or more than a part of itself."""
         match expr:
+            case c.Binary(op="-", left=c.Read(tensor=name)) if name in self.largest:
+                return True
+            case c.Binary(op="-", left=left, right=c.Binary(op="%" | "/", left=whole)):
+                return left == whole
+            case c.Binary(op="-", left=left, right=c.Const()):
+                return left in self.asked
             case (
                 c.Binary(op="-", left=c.Binary(op="max"))
                 | c.Binary(op="-", right=c.Binary(op="min"))

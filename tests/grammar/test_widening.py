@@ -199,10 +199,26 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "O | O(i) = (int16(u(i)) * 9 + int16(u(0)) * 200) / 209",  # 16 bits may be room enough
         "O | O(i) = (u(i) / 2 + u(0) / 2) / 2 + (c(i) + c(0)) / 2",
         "int32(N) O | O(i) = uint8(u(i) + u(0))",
+        "O | O(i) = u(i) != 0 ? int32(u(i) - 1) : 0",
+        "O | O(i) = int32(u(i) - u(i) % 8)",
+        "O | O(i) = int32(u(i) - u(i) / 2)",
     ],
 )
 def test_no_false_alarm(case: str) -> None:
     assert check(_text(case))["f"].warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "wraps"),
+    [
+        ("M(n) max=! X(n, d)", False),
+        ("M(n) = max(X(n, 0), X(n, 1))", False),
+        ("M(n) = X(n, 0)", True),
+    ],
+)
+def test_the_largest_of_an_earlier_statement_is_no_less(first: str, wraps: bool) -> None:
+    text = f"def f(uint8(N, D) X) -> (M, O) {{ {first} O(n, d) = float(M(n) - X(n, d)) }}"
+    assert len(check(text)["f"].warnings) == wraps
 
 
 def test_the_remedy_computes_what_was_meant() -> None:

@@ -212,12 +212,19 @@ def other_ways(
     groups = [
         _few_cheapest(core, lane, _tiles_to_time(core, lane, best.sizes), _SLOWEST * best.cycles)
         for core in cores
-        for lane in ([*_lanes(core), None] if core.reduces else [best.lane])
+        for lane in _lanes_to_time(core, best.lane)
     ]
     turns = (filter(None, turn) for turn in itertools.zip_longest(*groups))
     found = itertools.chain.from_iterable(sorted(turn, key=_cycles) for turn in turns)
     same = best.lane, best.core.lanes, best.sizes
     return [way for way in found if (way.lane, way.core.lanes, way.sizes) != same]
+
+
+def _lanes_to_time(core: Core, chosen: str | None) -> list[str | None]:
+    """The dimensions with lanes of ``other_ways``, or none; dot products always have lanes."""
+    if not core.reduces:
+        return [chosen]
+    return [*_lanes(core), *([None] if core.products is None else [])]
 
 
 def _few_cheapest(
