@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from operator import add, ge, gt, le, lt, sub
+from types import MappingProxyType
 
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
@@ -34,8 +36,11 @@ def all_pairs(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
     if not reduced[0]:
         value, other, parts = other, value, [chosen.condition]
     used = [*_names(chosen.condition), *_names(value)]
-    for run, of in (pair for part in parts for pair in _triangle(part, statement)):
-        if used.count(run) == 1 and of in _names(value):
+    triangles = ((part, pair) for part in parts for pair in _triangle(part, statement))
+    for part, (run, of) in triangles:
+        # With the terms on either side of an element, as of j <= i + 1, none of them run.
+        sides = {_value(part, {run: 0, of: step}) for step in (-1, 1)}
+        if sides != {float(bool(reduced[0]))} and used.count(run) == 1 and of in _names(value):
             text = source.one_line(other.span)
             element = f"{statement.target}({', '.join(statement.indices)})"
             yield Diagnostic(
@@ -67,6 +72,26 @@ def _triangle(condition: c.Expr, statement: c.Statement) -> Iterator[tuple[str, 
         for (run,), (of,) in (sides, sides[::-1]):
             if run in statement.indices and of in statement.reduction:
                 yield run, of
+
+
+_OPS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
+    {"+": add, "-": sub, "<": lt, "<=": le, ">": gt, ">=": ge}
+)
+
+
+def _value(expr: c.Expr, at: Mapping[str, int]) -> float | None:
+    """What a condition of indices is at some values of these; None where sizes decide."""
+    match expr:
+        case c.Const(value=value):
+            return float(value)
+        case c.Index(name=name):
+            return at[name]
+        case c.Cast(operand=operand):
+            return _value(operand, at)
+        case c.Binary(op=op, left=left, right=right) if op in _OPS:
+            one, other = _value(left, at), _value(right, at)
+            return None if one is None or other is None else float(_OPS[op](one, other))
+    return None
 
 
 def _names(expr: c.Expr) -> list[str]:

@@ -162,6 +162,14 @@ def test_what_holds_of_all_so_far(op: str, type_: str, runs: bool) -> None:
     assert same_bits(run(text, x, options=DEFAULT)[0], reference(text, x)[0])
 
 
+@pytest.mark.parametrize("value", ["(j <= i + 1) ? X(j) : 0", "(j < i - 1) ? 0 : X(j)"])
+def test_terms_on_both_sides_of_an_element_do_not_run(value: str) -> None:
+    """No other number would make them, so nothing is told."""
+    text = f"def f(float(N) X) -> (O) {{ O(i) max=! {value} where i in 0:N, j in 0:N }}"
+    assert check(text)["f"].warnings == ()
+    assert nest_of(text.replace("0 ", "log(0.0) ", 1), np.ones(9, "f")).running is None
+
+
 @pytest.mark.parametrize(
     ("output", "op", "type_", "value", "other"),
     [
