@@ -42,7 +42,7 @@ from tcl.codegen.devices.occupancy import fitting
 from tcl.codegen.options.options import DEFAULT
 from tcl.codegen.schedule.gpu import plan
 from tcl.common.dataclass import dataclass
-from tcl.executors.size_classes import for_all
+from tcl.executors.size_classes import ForAll, for_all
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
@@ -187,7 +187,7 @@ def layouts() -> Iterator[tuple[str, dict[str, Any]]]:
         yield row.name, _first(_sized(row.checked, row.values))
         for varying in ("M", "N", "K") if sizes <= {1024, 2048, 4096} else ():  # as 4096
             found = for_all(row.checked, row.values, (varying,), H200)
-            if found is not None:
+            if isinstance(found, ForAll):
                 yield f"{row.name}, {varying} varies", _first(found.symbolic)
                 fixed = _sized(row.checked, found.sizes)
                 yield f"{row.name}, {varying} {found.sizes[varying]}", _first(fixed)

@@ -30,6 +30,7 @@ from tcl.common.shown import kind_of, shown
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.dispatch import Settings
+from tcl.executors.size_classes import for_all
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
 from tcl.progress.shown import shown_progress
@@ -232,13 +233,8 @@ class Tuner:
                         "or pass a copy (numpy.ascontiguousarray)"
                     )
         elif varying and report is not None:
-            names = ", ".join(f"{n}={with_sizes.sizes[n]}" for n in varying)
-            report(
-                Note(
-                    f"no kernel can be made for a class of {names}; a kernel for these sizes only "
-                    "is tuned"
-                )
-            )
+            why = for_all(with_sizes.checked, with_sizes.sizes, varying, where.device)
+            report(Note(f"{why}; a kernel for these sizes only is tuned"))
         return query
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:

@@ -20,7 +20,7 @@ from tcl.common.errors import ArgumentError
 from tcl.common.lazy import Lazy
 from tcl.common.shown import shown
 from tcl.executors.call_inputs import Inputs
-from tcl.executors.size_classes import for_all
+from tcl.executors.size_classes import ForAll, for_all
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.selection.best_options import Query
 from tcl.tuner.cache.fingerprint import device_identity
@@ -80,11 +80,9 @@ class Target(ABC):
         that vary. Where one kernel can be for their classes, it is asked for these."""
         names = [name for name in varying if name in sized.checked.sizes]
         found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
-        return (
-            Query.on_inputs(sized, arrays, self.device)
-            if found is None
-            else found.query(self.device)
-        )
+        if isinstance(found, ForAll):
+            return found.query(self.device)
+        return Query.on_inputs(sized, arrays, self.device)
 
 
 @dataclass(frozen=True)

@@ -171,12 +171,9 @@ def _show_class(said: common.Said, work: Work, serves: str | None, device: Devic
     if serves is not None:
         said.say(f"  the kernel serves {serves}")
     elif work.varying:
-        reasons: list[Exception] = []
-        found = for_all(work.checked, work.sized.sizes, work.varying, device, reasons)
-        why = f": {getattr(reasons[-1], 'message', reasons[-1])}" if reasons and not found else ""
-        said.say(
-            f"  the kernel is for these sizes only; no kernel can be made for their class{why}"
-        )
+        found = for_all(work.checked, work.sized.sizes, work.varying, device)
+        why = found if isinstance(found, str) else f"with these options, none can be for {found}"
+        said.say(f"  the kernel is for these sizes only; {why}")
 
 
 def _run_on_gpu(

@@ -144,12 +144,8 @@ def _stage_of_class(
     profile: CpuProfile | GpuProfile,
 ) -> str:
     found = size_classes.for_all(checked, sized.sizes, varying, profile)
-    if found is None:
-        values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
-        raise ArgumentError(
-            f"no kernel of {checked.name} can be for a class of {values}; leave out --varying "
-            "to see the kernel for these sizes"
-        )
+    if isinstance(found, str):
+        raise ArgumentError(f"{found}; leave out --varying to see the kernel for these sizes")
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
     chosen = kernels.parse_options(options)

@@ -14,7 +14,7 @@ from tcl.common.log import logger
 from tcl.executors.calls import contiguous
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
-from tcl.grammar.sizes.size_classes import SizeClass, classes_of
+from tcl.grammar.sizes.size_classes import BUCKETS, SizeClass, classes_of
 from tcl.grammar.sizes.varying import Undecided
 from tcl.grammar.syntax.errors import SourceError
 from tcl.grammar.tree.checked import CheckedDef, Tensor
@@ -103,23 +103,19 @@ def tell(definition: CheckedDef, classes: Mapping[str, SizeClass], reason: Excep
 
 
 def for_all(
-    definition: CheckedDef,
-    sizes: Mapping[str, int],
-    varying: Sequence[str],
-    device: Device,
-    reasons: list[Exception] | None = None,
-) -> ForAll | None:
-    """The widest classes of these sizes for which there can be one kernel; None if there are
-    none, and these sizes have a kernel of their own. ``reasons``: what is told why wider classes
-    have none."""
+    definition: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str], device: Device
+) -> ForAll | str:
+    """The widest classes of these sizes for which there can be one kernel; if there are none, and
+    these sizes have a kernel of their own, that and why as a sentence."""
+    values = ", ".join(f"{name}={sizes[name]}" for name in varying)
+    why = f"classes hold sizes from {BUCKETS[0]} to {BUCKETS[-1] - 1}"
     for classes in classes_of(sizes, varying):
         try:
             found = ForAll.for_sizes(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
             tell(definition, classes, reason)
-            if reasons is not None:
-                reasons.append(reason)
+            why = getattr(reason, "message", str(reason))
         else:
             return found
-    return None
+    return f"no kernel of {definition.name} can be for a class of {values}: {why}"

@@ -244,9 +244,9 @@ def test_what_has_no_class_is_tuned_for_itself(tmp_path: Path) -> None:
     config = tcl.TunerConfig(strategy="random", generations=1, population=2, threads=1)
     tuner.tune("f", (np.ones(40, np.float32),), config=config, report=told.append)
     notes = [each.message for each in told if isinstance(each, Note)]
-    assert (
-        notes[0]
-        == "no kernel can be made for a class of N=40; a kernel for these sizes only is tuned"
+    assert notes[0] == (
+        "no kernel of f can be for a class of N=40: whether N >= 51 is known only when the kernel "
+        "runs (line 1); a kernel for these sizes only is tuned"
     )
     (summary,) = TuningCache(tmp_path / "own.db").list()
     assert summary.key.sizes == "float32[40]"

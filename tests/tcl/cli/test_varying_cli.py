@@ -32,18 +32,26 @@ def test_a_run_says_what_the_kernel_serves(file: str) -> None:
     assert found.output.endswith("\n  the kernel serves M=16..255\n")
     found = run("run", file, "--sizes=M=0,K=8,N=24", "--varying", "M", "-t1", "--options", "naive")
     assert found.output.endswith(
-        "\n  the kernel is for these sizes only; no kernel can be made for their class\n"
+        "\n  the kernel is for these sizes only; no kernel of mm can be for a class of M=0: "
+        "classes hold sizes from 1 to 2147483647\n"
     )
 
 
-def test_a_run_says_why_there_is_no_kernel_for_a_class(tmp_path: Path) -> None:
+def test_commands_say_why_there_is_no_kernel_for_a_class(tmp_path: Path) -> None:
     path = tmp_path / "f.tc"
     path.write_text(
         "def f(float(N) X) -> (Y, Z) {\n  Y(n) = X(n)\n  Z(n) = X(n % 3) where n in 0:N }"
     )
-    found = run("run", str(path), "--sizes=N=20", "--varying", "N", "-t1", "--options", "naive")
-    assert found.output.endswith(
-        "be made for their class: N - 1 is known only when the kernel runs (line 3)\n"
+    why = (
+        "no kernel of f can be for a class of N=20: N - 1 is known only when the kernel runs "
+        "(line 3)"
+    )
+    words = (str(path), "--sizes=N=20", "--varying", "N", "-t1", "--options", "naive")
+    found = run("run", *words)
+    assert found.output.endswith(f"\n  the kernel is for these sizes only; {why}\n")
+    found = run("show", *words)
+    assert found.output == (
+        f"error: {why}; leave out --varying to see the kernel for these sizes\n"
     )
 
 
@@ -70,7 +78,7 @@ def test_a_run_on_a_gpu_says_what_the_kernel_serves(file: str) -> None:
     assert "agrees with the reference" in found.output
     assert found.output.endswith("\n  the kernel serves M=16..255\n")
     found = run(*words, "--sizes=M=0,K=8,N=24")
-    assert found.output.endswith("no kernel can be made for their class\n")
+    assert found.output.endswith("classes hold sizes from 1 to 2147483647\n")
 
 
 @pytest.mark.parametrize("command", ["run", "show", "tune"])
@@ -113,6 +121,6 @@ def test_what_makes_no_sense_is_refused(file: str, words: tuple[str, ...], messa
 def test_sizes_without_a_class_are_not_shown(file: str) -> None:
     found = run("show", file, "--sizes=M=0,K=8,N=24", "--varying", "M")
     assert found.output == (
-        "error: no kernel of mm can be for a class of M=0; leave out --varying to see the kernel "
-        "for these sizes\n"
+        "error: no kernel of mm can be for a class of M=0: classes hold sizes from 1 to "
+        "2147483647; leave out --varying to see the kernel for these sizes\n"
     )
