@@ -533,18 +533,28 @@ class _Bound:
 
 def without_range(checked: c.CheckedDef) -> Iterator[Diagnostic]:
     """What is wrong with the first statements of outputs in which an index has no range whatever
-    the sizes are: no access uses it, no clause, and no declared size is its extent."""
-    written: set[str] = set()
+    the sizes are: no access uses it, no clause, and no size that is known by then is its extent."""
+    shaped = {t.name for t in checked.inputs}
     for statement in checked.statements:
-        if statement.target not in written and checked.tensors[statement.target].dims is None:
+        if statement.target not in shaped:
             nodes = (n for e in (*evaluated(statement), *statement.exists) for n in walk(e))
-            within = [e for n in nodes if isinstance(n, c.Read) for e in n.subscripts]
-            within += [let.value for let in statement.lets]
-            used = {n.name for e in within for n in walk(e) if isinstance(n, c.Index)}
+            subscripts = [e for n in nodes if isinstance(n, c.Read) for e in n.subscripts]
+            used = _names(*subscripts)
+            for let in reversed(statement.lets):
+                used |= _names(let.value) if let.name in used else set()
+            known = {b.size for b in checked.bindings if b.tensor in shaped}
+            for b in checked.bindings:
+                if b.tensor == statement.target and (isinstance(b.size, int) or b.size in known):
+                    used.add(statement.axes[b.axis])
             used |= {clause.index for clause in statement.ranges}
             if free := [i for i in statement.all_indices if i not in used]:
                 yield _no_range(checked, statement, free, ())
-        written.add(statement.target)
+        shaped.add(statement.target)
+
+
+def _names(*exprs: c.Expr) -> set[str | None]:
+    """Of the indices and lets in expressions."""
+    return {n.name for e in exprs for n in walk(e) if isinstance(n, c.Index | c.LetRef)}
 
 
 def _no_range(
@@ -560,10 +570,14 @@ def _no_range(
     clauses = said.ranges or said.lets or said.exists
     add = "add to its where clause: " if clauses else "add: where "
     message = f"{what} {names} cannot be inferred from the accesses; {add}{clause}"
-    if checked.tensors[said.target].dims is None and set(unresolved) <= set(said.axes):
-        dims = ", ".join("..." for _ in said.axes)
-        output = f"-> ({said.rhs.type}({dims}) {said.target})"
-        message += f", or declare the sizes of the output: {output}"
+    if set(unresolved) <= set(said.axes):
+        if declared := checked.tensors[said.target].dims:
+            unknown = [str(d) for i, d in zip(said.axes, declared, strict=True) if i in unresolved]
+            message += f", or declare a number or a size of an input for {', '.join(unknown)}"
+        else:
+            dims = ", ".join("..." for _ in said.axes)
+            output = f"-> ({said.rhs.type}({dims}) {said.target})"
+            message += f", or declare the sizes of the output: {output}"
     return Diagnostic(message, said.span, section=Section.RANGES)
 
 

@@ -101,9 +101,10 @@ def _checked(
     for message in (*faults, *apart_from):
         report(message, "warning")
         apart.append(_finding("warning", None, message))
+    called = {d.name for name in defs for d in concerning(defs, name) if d.name != name}
     for name, definition in list(defs.items()):
         try:
-            sized = _sized(definition, sizes)
+            sized = _sized(definition, sizes, called=name in called)
         except TclError as error:
             _refused(error, wrong)
             concerned.remove(defs.pop(name))
@@ -149,15 +150,16 @@ def _sound(
         return {}, {}
 
 
-def _sized(definition: CheckedDef, sizes: str | None) -> SizedDef | None:
+def _sized(definition: CheckedDef, sizes: str | None, *, called: bool) -> SizedDef | None:
     """A def with these sizes, if some are given. Raises where it cannot have them; nor those of its
-    comments, which are meant to be possible; nor any, without these."""
+    comments, which are meant to be possible; nor any, without these, unless it is called by a def,
+    which may declare the sizes of its outputs."""
     if sizes is not None:
         return size_finding(definition, parse_sizes(sizes, definition))
     named = named_sizes(definition)
     for values in named:
         size_finding(definition, values)
-    if not named:
+    if not named and not called:
         refuse_impossible(definition)
     return None
 

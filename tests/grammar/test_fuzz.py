@@ -189,7 +189,7 @@ def _fuzz(seeds: range) -> Counter[str]:
 @pytest.mark.parametrize("seeds", swept([range(2_500)], [range(2_500, 220_000)]), ids=str)
 def test_thousands_of_texts(seeds: range) -> None:
     outcomes = _fuzz(seeds)
-    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 20, outcomes
+    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 10, outcomes
 
 
 # --- sizes that nobody writes ---

@@ -208,7 +208,6 @@ _ERRORS = (
     ("O(i) = !(i > 0) ? 0 : b(«i») where i in 0:9", "indices 1 to 8"),
     ("O(i) = b(i) where exists d(«i»), i in 0:6", "indices 0 to 5"),
     ("O(i) = b(«i - 3») + b(«i») where i in 2:7", "indices -1 to 3", "indices 2 to 6"),
-    ("float(Q) O | «O(i) = 1»", "add: where i in 0:..."),
     ("«O(i) +=! b(i + j)»",
         "the ranges of 'i', 'j' cannot be inferred from the accesses; add: where j in 0:..."),
     ("«O(i) +=! b(i + j + k) where k in 0:2»", "accesses; add to its where clause: j in 0:..."),
@@ -307,6 +306,45 @@ def test_what_an_error_asks_for_is_enough(statement: str, declared: bool) -> Non
     if declaration:
         outputs = declaration.replace("...", "1").strip("()")
         assert infer(check(_text(f"{outputs} | {statement}"))["f"], _SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("statements", "asked"),
+    [
+        (
+            "float(Q) O | O(i) = 1",
+            ": where i in 0:..., or declare a number or a size of an input for Q",
+        ),
+        (
+            "float(Q) O, float(Q) R | O(i) = 1 R(i) = b(i)",  # too late
+            ": where i in 0:..., or declare a number or a size of an input for Q",
+        ),
+        (
+            "O(i) = h * d(0) where k = i, h = k + 1",
+            " to its where clause: i in 0:..., or declare the sizes of the output: "
+            "-> (float32(...) O)",
+        ),
+    ],
+)
+def test_an_index_without_a_range_for_any_sizes_is_refused_in_the_text(
+    statements: str, asked: str
+) -> None:
+    with pytest.raises(TclSemanticError) as caught:
+        check(_text(statements))
+    (problem,) = caught.value.diagnostics
+    assert problem.message == f"the range of 'i' cannot be inferred from the accesses; add{asked}"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "float(Q) R, float(Q) O | R(i) = b(i) O(i) = 1",
+        "O(i) = d(h) where k = i, h = k + 1",
+        "O(i) = 1 where k = i, exists d(k)",
+    ],
+)
+def test_a_range_may_come_from_another_output_or_through_names(statements: str) -> None:
+    assert infer(check(_text(statements))["f"], _SHAPES)
 
 
 def test_a_caller_may_declare_the_sizes_of_an_output() -> None:

@@ -84,6 +84,16 @@ def test_check_refuses_no_def_that_few_sizes_fit(tmp_path: Path) -> None:
     assert ":1:31: error: the range of 'i'" in here("check", file).stderr
 
 
+def test_check_accepts_a_def_whose_caller_declares_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "f.tc"
+    file.write_text(
+        "def fill(float(N) X) -> (float(M) O) { O(i) = X(0) }\n"
+        "def f(float(N) X, float(M) Y) -> (float(M) O) { O = fill(X) }\n"
+    )
+    assert here("check", file).returncode == 0
+    assert "the range of 'i' cannot be inferred" in here("check", file, "-e", "fill").stderr
+
+
 def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
     file = tmp_path / "f.tc"
     file.write_text("def f(float(M) A, float(N) B) -> (O) { O(i) = A(i + 1) + B(i) }")
