@@ -118,9 +118,12 @@ def _with_any_sizes(checked: c.CheckedDef) -> list[Diagnostic]:
     accepted = 0
     for sizes in _trials(checked.sizes, _largest_number(checked)):
         try:
-            places = {d.span: d for d in size_findings(size_finding(checked, sizes))}
+            sized = size_finding(checked, sizes)
         except TclError:
             continue
+        if any(first == stop for s in sized.statements for first, stop in s.ranges.values()):
+            continue  # where nothing is computed, nothing is lost
+        places = {d.span: d for d in size_findings(sized)}
         common = {s: d for s, d in (common or places).items() if s in places}
         accepted += 1
         if not common or accepted == _ENOUGH:

@@ -346,7 +346,8 @@ class _Inference:
         if isinstance(low, float) or isinstance(high, float):
             return None  # all else are integers
         self._check_agreement(index, bounds)
-        if high < low and not any(b.stop <= b.first for b in bounds):
+        empty = index in self.statement.indices  # may be; a reduction would lose all its terms
+        if high < low - empty and not any(b.stop <= b.first for b in bounds):
             raise self._error_at(
                 highest.limit.span,
                 f"the index '{index}' has no value for these sizes: {self._access(lowest)} needs "

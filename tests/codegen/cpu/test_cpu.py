@@ -132,6 +132,19 @@ def test_a_condition_on_a_result_of_no_elements(name: str) -> None:
     assert made.shape == (0,)
 
 
+@pytest.mark.parametrize("name", ["naive", "pointwise", "mlp", "conv"])
+def test_differences_of_one_element(name: str) -> None:
+    """The range that two reads leave is empty, as that of NumPy's slices is."""
+    text = """def f(float(T, D) X) -> (O, S) {
+        O(t, d) = X(t + 1, d) - X(t, d)
+        S(d) +=! O(t, d)
+    }"""
+    x = np.ones((1, 3), np.float32)
+    o, s = run(text, x, options=MappingOptions(name))
+    assert o.shape == (x[1:] - x[:-1]).shape
+    np.testing.assert_array_equal(s, o.sum(axis=0))
+
+
 @BOTH
 def test_huge_and_empty(options: MappingOptions) -> None:
     text = "def f(float(N) L, uint64(B) I) -> (O) { O(b) = L(I(b)) }"
