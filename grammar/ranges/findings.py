@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import count
+from functools import partial, reduce
+from itertools import chain, count
 
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.cut import range_warnings
@@ -135,31 +135,43 @@ def output_dims(checked: c.CheckedDef) -> dict[str, tuple[int | str, ...]]:
     """The dimensions of each output in the sizes of the inputs, such as ``N - 2``, and ``...`` for
     those of which no formula holds for all sizes that are tried."""
     number = _largest_number(checked)
-    known: dict[str, dict[int, int | str]] = {t.name: {} for t in checked.outputs}
+    orders = ({s: (1 + number) * (77 << k) for k, s in enumerate(o)} for o in _orders(checked))
+    fitting: list[tuple[dict[str, int], Mapping[str, tuple[int, ...]]]] = []
+    for sizes in (*_trials(checked.sizes, number), *orders):
+        with contextlib.suppress(TclError):
+            fitting.append((sizes, size_finding(checked, sizes).shapes))
+
+    def excess(axis: tuple[str, int], dims: Collection[int]) -> list[int]:
+        """By how much the least of some formulas is more than a dimension, for the sizes tried."""
+        values, (name, k) = calculator(tuple(map(formula, dims))), axis
+        return [min(values(sizes)) - shapes[name][k] for sizes, shapes in fitting]
+
+    known: dict[tuple[str, int], int | str] = {}
+    unknown = {(t.name, k): dict[str, int]() for t in checked.outputs for k in range(t.rank)}
     large = partial(_shapes_of_symbols, scale=1 + number)
     apart = partial(_shapes_of_symbols, apart=4)
-    for make in (_shapes_of_symbols, large, apart, _shapes_by_differences):
-        if all(len(known[t.name]) == t.rank for t in checked.outputs):
+    makes = (_shapes_of_symbols, large, apart, _shapes_by_differences)
+    firsts = (next(make(checked), {}) for make in makes)
+    for shapes in chain(firsts, *(make(checked) for make in makes)):
+        for axis in [*unknown] if shapes else ():
+            dim = shapes[axis[0]][axis[1]]
+            if not any(more := excess(axis, [dim])):
+                known[axis] = str(dim) if isinstance(dim, Size) else dim
+                del unknown[axis]
+            elif min(more) >= 0:
+                unknown[axis].setdefault(str(dim), dim)
+        if not unknown:
             break
-        shapes = make(checked) or {}
-        values = calculator({name: tuple(map(formula, shape)) for name, shape in shapes.items()})
-        holds = {(name, k): d for name, shape in shapes.items() for k, d in enumerate(shape)}
-        orders = ({s: (1 + number) * (77 << k) for k, s in enumerate(o)} for o in _orders(checked))
-        for sizes in (*_trials(checked.sizes, number), *orders) if shapes else ():
-            with contextlib.suppress(TclError):
-                found, expected = size_finding(checked, sizes).shapes, values(sizes)
-                holds = {
-                    p: d for p, d in holds.items() if found[p[0]][p[1]] == expected[p[0]][p[1]]
-                }
-        for (name, k), d in holds.items():
-            known[name].setdefault(k, str(d) if isinstance(d, Size) else d)
-    return {
-        t.name: tuple(
-            known[t.name].get(k, t.dims[k] if t.dims else _extent_in_where(checked, t, k))
-            for k in range(t.rank)
-        )
-        for t in checked.outputs
-    }
+    for (name, k), dims in unknown.items():
+        tensor = checked.tensors[name]
+        text = tensor.dims[k] if tensor.dims else _extent_in_where(checked, tensor, k)
+        if text == "..." and dims and not any(excess((name, k), dims.values())):
+            for one in [*dims]:
+                if not any(excess((name, k), [d for t, d in dims.items() if t != one])):
+                    del dims[one]
+            text = reduce("min({}, {})".format, dims)
+        known[name, k] = text
+    return {t.name: tuple(known[t.name, k] for k in range(t.rank)) for t in checked.outputs}
 
 
 def _extent_in_where(checked: c.CheckedDef, tensor: c.Tensor, axis: int) -> str:
@@ -178,28 +190,26 @@ def _extent_in_where(checked: c.CheckedDef, tensor: c.Tensor, axis: int) -> str:
 
 def _shapes_of_symbols(
     checked: c.CheckedDef, scale: int = 1, apart: int = 1
-) -> dict[str, tuple[int, ...]] | None:
-    """Of the outputs, for sizes of which it is known which is larger; None if that does not say."""
+) -> Iterator[Mapping[str, tuple[int, ...]]]:
+    """For sizes of which it is known which is larger: in each order in which that says all."""
     for order in _orders(checked):
         symbols = {
             s: SizeClass(1, scale * (64 << k), scale * (96 << k)).symbol(s)
             for k, s in zip(count(0, apart), order)
         }
         with contextlib.suppress(TclError, Undecided):
-            found = size_finding(checked, symbols).shapes
-            return {t.name: found[t.name] for t in checked.outputs}
-    return None
+            yield size_finding(checked, symbols).shapes
 
 
-def _orders(checked: c.CheckedDef) -> Iterator[list[str]]:
+def _orders(checked: c.CheckedDef) -> Iterator[tuple[str, ...]]:
     """The sizes from the smallest to the largest, as they may be."""
-    for trial in range(_TRIALS):
-        yield random.Random(trial).sample(checked.sizes, len(checked.sizes))
+    found = (random.Random(n).sample(checked.sizes, len(checked.sizes)) for n in range(_TRIALS))
+    yield from dict.fromkeys(map(tuple, found))
 
 
-def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] | None:
+def _shapes_by_differences(checked: c.CheckedDef) -> Iterator[Mapping[str, tuple[int, ...]]]:
     """As ``_shapes_of_symbols``, if each dimension is a sum of multiples of sizes: by how much it
-    grows with each of them. None where too few sizes fit the def to see that."""
+    grows with each of them. Nothing where too few sizes fit the def to see that."""
     fitting = []
     for sizes in _trials(checked.sizes, _largest_number(checked)):
         with contextlib.suppress(TclError):
@@ -209,7 +219,7 @@ def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] 
         if len(fitting) == _FITTING:
             break
     else:
-        return None
+        return
     sizes, (base, *grown) = fitting[0]
     symbols = [SizeClass(1, 64, 96).symbol(s) for s in sizes]
 
@@ -220,7 +230,7 @@ def _shapes_by_differences(checked: c.CheckedDef) -> dict[str, tuple[int, ...]] 
             for shapes, symbol, size in zip(grown, symbols, sizes.values(), strict=True)
         )
 
-    return {
+    yield {
         t.name: tuple(dimension(t.name, k) for k in range(len(base[t.name])))
         for t in checked.outputs
     }

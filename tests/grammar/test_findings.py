@@ -567,13 +567,19 @@ def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.Monke
         ("O(i) = X(i * 3 / 4) where i in 0:N", "N"),
         ("O(i) = X(i) where i in 0:min(N, 40)", "min(N, 40)"),
         ("O(i) = X(i) where i in 0:min(N, 5000)", "min(N, 5000)"),
-        ("O(i) = X(i) where i in 1:min(N, 5000)", "..."),
-        ("O(i) = X(i) where m = min(N, 40), i in 0:m", "..."),
-        ("O(i) = X(i) where i in 0:min(min(N, 800), 60 - 20)", "..."),  # too long
+        ("O(i) = X(i) * W(i + 1)", "min(N, K - 1)"),
+        ("O(i) = X(i) * W(i + 1) * I(0, 0, 0, 2 * i)", "min(min(N, K - 1), (V - 1)/2 + 1)"),
+        ("O(i) = X(i) where i in 1:min(N, 5000)", "min(N - 1, 4999)"),
+        ("O(i) = X(i) where m = min(N, 40), i in 0:m", "min(40, N)"),
+        ("O(i) = X(i) where i in 0:min(min(N, 800), 60 - 20)", "min(40, N)"),  # else too long
+        ("O(i) = X(i) where i in 0:(N < 40 ? N * K : 2 * N * K)", "..."),
         ("O(i) = X(i) where i in 0:max(N - 12, 1)", "max(N - 12, 1)"),
         ("O(i, k) = X(160 * i + k) * W(k)", "(N - K)/160 + 1, K"),
         ("O(i, k) = X(i) * W(k) where i in 0:min(N, 40)", "min(N, 40), K"),
-        ("O(h) +=! X(16 * h + j) * W(16 * h + j + k) where j in 0:16, k in 0:9", "..."),
+        (
+            "O(h) +=! X(16 * h + j) * W(16 * h + j + k) where j in 0:16, k in 0:9",
+            "min(N/16, (K - 24)/16 + 1)",
+        ),
         ("O(i, k, j) = X(i) * W(k) where i in 0:N / 3, k in 0:max(K, 9), j in 0:4", "N/3, K, 4"),
     ],
 )
@@ -627,4 +633,4 @@ def test_formulas_of_a_called_def_are_in_its_own_sizes() -> None:
     called = "def g(float(M) A) -> (O) { O(i) = A(i) where i in 0:min(M, 40) } "
     caller = "def f(float(N) X, float(M) Y) -> (O) { O = g(X) } "
     for text in (called + caller, caller + called):
-        assert output_dims(check(text)["f"]) == {"O": ("...",)}
+        assert output_dims(check(text)["f"]) == {"O": ("min(40, N)",)}
