@@ -180,7 +180,8 @@ class TuneSession:
         before = handlers()
         count_presses(self.presses)
         name, inputs = self.work.checked.name, self.work.inputs
-        with self.work.indexing(), progress, searches_count(*COMMAND):
+        counted = searches_count(*COMMAND, before=self.presses)
+        with self.work.indexing(), progress, counted:
             result = tuner.tune(
                 *(name, inputs, start, self.config),
                 fixed=self.fixed,

@@ -30,14 +30,17 @@ _MAY_BE_IGNORED = {signal.SIGHUP}
 """``nohup`` sets it so, and it has to stay so."""
 COMMAND = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
 """What asks a command to end."""
-_counted: ContextVar[tuple[signal.Signals, ...] | None] = ContextVar("counted", default=None)
-"""Signals that searches count, whatever their handlers are; None: see above."""
+_counted: ContextVar[tuple[Sequence[signal.Signals], Sequence[int]] | None]
+_counted = ContextVar("counted", default=None)
+"""Signals that searches count, whatever their handlers are, and those that came before; None: see
+above."""
 
 
 @contextmanager
-def searches_count(*numbers: signal.Signals) -> Iterator[None]:
-    """A context in which searches count these signals, whatever the program does with them."""
-    token = _counted.set(numbers)
+def searches_count(*numbers: signal.Signals, before: Sequence[int] = ()) -> Iterator[None]:
+    """A context in which searches count these signals, whatever the program does with them, and
+    those that the program has noted when a search begins: ``before``."""
+    token = _counted.set((numbers, before))
     try:
         yield
     finally:
@@ -63,17 +66,14 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in self._counted_numbers():
+            pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            numbers, before = _counted.get() or ([signal.SIGINT] * pythons, ())
+            for number in numbers:
                 if number not in _MAY_BE_IGNORED or signal.getsignal(number) != signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
+            for came in before:
+                self._handle(came, None)
         return self
-
-    def _counted_numbers(self) -> Sequence[signal.Signals]:
-        numbers = _counted.get()
-        if numbers is not None:
-            return numbers
-        pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        return (signal.SIGINT,) if pythons else ()
 
     def __exit__(
         self,

@@ -485,3 +485,29 @@ def test_ctrl_c_before_and_after_the_search(
     rest, _ = process.communicate(timeout=600)
     assert "saved in" in rest
     assert process.returncode == 130
+
+
+EARLY_CTRL_C = """
+import os, signal
+from tcl import tuning
+from tcl.cli import main
+
+tuning._import_once = lambda: os.kill(os.getpid(), signal.SIGINT)
+main(prog_name="tcl")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_just_before_the_search_ends_it(mm: Path, cache: Path) -> None:
+    settings = ["-s", "M=64,N=64,K=64", "--generations", "1", "--population", "2", "-j", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY_CTRL_C, "tune", str(mm), *settings],
+        capture_output=True,
+        text=True,
+        env=of_brief_searches(TCL_CACHE_DIR=str(cache)),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        check=False,
+    )
+    assert done.returncode == 130
+    assert "generation 1/" not in done.stdout
+    assert "saved in" in done.stdout
