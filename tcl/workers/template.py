@@ -10,12 +10,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from tcl.workers.worker import LONGEST_REQUEST
 
@@ -32,7 +33,10 @@ class _Template:
         """Those of ``_modules`` of which the process has heard."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         path = json.dumps([str(p) or os.getcwd() for p in sys.path])
-        with theirs:
+        # It ignores Ctrl+C, and hears of none before: a signal may be for all processes of a job.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        with theirs, ExitStack() as after:
+            after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
             self._process = subprocess.Popen(
                 # Not the folder that this runs in: files there may have the names of modules.
                 [self.program, "-P", "-c", _BOOT, path, str(theirs.fileno())],

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tuner_fakes import gone, only_hangs_time_out, started
 
 from tcl.common.errors import OptionsError
 from tcl.workers import process_memory as memory
+from tcl.workers import template
 from tcl.workers.pool import (
     WorkerCrashedError,
     WorkerDiedError,
@@ -294,6 +297,25 @@ def test_a_template_that_was_ended_is_replaced(pool: WorkerPool) -> None:
     with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
         pool.submit(crash).result(600)
     assert pool.submit(double, 4).result(600) == 8
+
+
+def test_a_template_hears_of_no_ctrl_c_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asked(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            super().__init__(*arguments, **more)
+            self.send_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Asked)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    made = template._Template()
+    try:
+        status = Path(f"/proc/{made._process.pid}/status")
+        while not int(status.read_text().partition("SigIgn:")[2].split()[0], 16) & 2:
+            assert made._process.poll() is None
+            time.sleep(0.01)
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    finally:
+        made.end()
 
 
 def addresses() -> int:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tuner_fakes import KEY, started, until_it_hangs
+from tuner_fakes import KEY, FakeBackend, started, until_it_hangs
 
+from tcl.common.errors import CompileError
 from tcl.common.interrupts import deferred
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run.stop_requests import COMMAND, FINISH, KILL, Interrupts, searches_count
+from tcl.tuner.run.workplace import awaited_reference
+from tcl.workers.pool import WorkerDiedError
 
 
 def test_signals_are_counted_and_handlers_restored() -> None:
@@ -26,6 +32,17 @@ def test_signals_are_counted_and_handlers_restored() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupts.level == KILL
     assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_what_came_before_the_search_counts() -> None:
+    came: list[int] = []
+    with searches_count(*COMMAND, before=came):
+        came += [signal.SIGTERM]
+        with Interrupts() as interrupts:
+            assert (interrupts.level, interrupts.reason) == (FINISH, "SIGTERM")
+        came += [signal.SIGINT]
+        with Interrupts() as interrupts:
+            assert interrupts.level == KILL
 
 
 def test_a_library_takes_no_signal_but_pythons_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +162,16 @@ def test_signal_during_the_reference_returns_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=600)
     assert output.split() == ["RESULT", "True", "None"], errors
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_reference_whose_process_ends_with_the_search_is_no_error(over: bool) -> None:
+    """A signal to all processes of a job ends it."""
+    ended: Future[Any] = Future()
+    ended.set_exception(WorkerDiedError("killed by SIGTERM"))
+    executor: Any = SimpleNamespace(submit=lambda *_: ended)
+    with nullcontext() if over else pytest.raises(CompileError, match="killed by SIGTERM"):
+        assert awaited_reference(executor, FakeBackend(), lambda: over) is None
 
 
 def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ class Here:
 def awaited_reference(
     executor: Executor, backend: Backend[Any], over: Callable[[], bool]
 ) -> Reference | None:
-    """``compute_reference`` in a process of an executor; None if it is ``over`` before."""
+    """``compute_reference`` in a process of an executor; None if it is ``over`` before, also where
+    the process ends then, as what asks a command to end may ask all of its processes."""
     computing = executor.submit(compute_reference, backend)
     while not wait([computing], timeout=0.05).done:
         if over():
@@ -123,6 +124,8 @@ def awaited_reference(
     try:
         return computing.result()
     except WorkerDiedError as error:
+        if over():
+            return None
         raise CompileError(f"the reference kernel could not be run: {error}") from None
 
 
