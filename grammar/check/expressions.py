@@ -194,7 +194,8 @@ class ExprChecker:
     def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
         name, scope = expr.tensor, self.scope
         if not scope.is_tensor(name):
-            scope.undefined(name, expr.span, f"tensor '{name}'", [scope.tensors()])
+            remedy = f"; '{name}' is a size: write {name}" if name in scope.sizes else ""
+            scope.undefined(name, expr.span, f"tensor '{name}'", [scope.tensors()], remedy)
             return None
         if name not in scope.inputs and name not in scope.written:
             return self._problem(

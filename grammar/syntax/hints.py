@@ -63,6 +63,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
         message = f"unexpected '['; {_TWO_ENDS[0]}"
     elif found := _DOTTED.match(source.text, position):
         write = f"names have no prefix, and tensors no methods: write {found[1]}; an extent is T.0"
+        if found[1] in ("T", "mT"):
+            write = "tensors have no methods: swap the indices, A(j, i), to transpose"
         message = f"unexpected '.'; {write if found[1] else _EVERY_INDEX[0]}"
     elif c in OF_BOOLS and _REDUCTION.match(source.text, position + 1):
         advice, section = no_reduction(c)
@@ -144,8 +146,9 @@ def _other_language(
     if token.kind == ")" and last is not None and last.kind == "SCALAR":
         return last, (f"a cast is written as a call: {last.text}(x)", Section.ARITHMETIC)
     start = read[0].span.start if read else 0
-    if found := _NOT.search(source.text, max(0, start - 40), start):  # not X(i), two statements
-        return Token("NAME", found[0], source.span_at(*found.span(1))), STATEMENTS["not"]
+    if found := _BEFORE.search(source.text, max(0, start - 40), start):  # not X(i), two statements
+        word = Token("NAME", found[0], source.span_at(*found.span(1)))
+        return word, STATEMENTS[found[1].lower()]
     return None
 
 
@@ -154,7 +157,7 @@ _DOTTED = re.compile(r"(?<!\b\d)\.(?:([A-Za-z_]\w*)|\.\.)")
 _WITH_SUFFIX = re.compile(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)[fFdDlLuU]+\b(?!\()")
 _ASSIGNS = re.compile(r"(?:min|max)?[-+*!:=<>]+(?: =!?)?")
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
-_NOT = re.compile(r"\b(not)[ \t]+\Z", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(not|if)[ \t]+\Z", re.IGNORECASE)
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
 _NOT_DECIMAL = re.compile(
     r"(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,99}|0[oO][0-7]{1,50}|[1-9]\d{0,40}(_\d{1,40}){1,9})\b(?!\.)"
@@ -179,6 +182,9 @@ def _not_a_type(text: str, token: Token, read: Sequence[Token]) -> _Meant:
         return None
     word = read[-1]
     sizes = token.kind == "(" and _DIMS_THEN_NAME.match(text, token.span.start)
+    if token.kind == "NAME" and len(read) > 1 and read[-2].kind == "SCALAR":  # float N A
+        message = f"sizes stand in parentheses: {read[-2].text}({word.text}) {token.text}"
+        return word, (message, Section.DEFS)
     if token.kind == "NAME" or sizes:  # int A, int(N) A
         return word, (no_type(word.text), Section.TYPES)
     if token.kind in ("(", ":"):  # float A(N), A: float(N), A(N)
@@ -324,6 +330,8 @@ def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[s
     closing = ("}", "where", "=", "REDUCE", END)
     if accepted >= {")", *_OPERATOR} and token.kind in closing:
         return "a ')' is missing before it", Section.GRAMMAR
+    if accepted >= {":", *_OPERATOR} and token.kind in closing:
+        return "the other value is missing: condition ? a : b", Section.GUARDS
     if "->" in accepted:
         return "expected '->' before the outputs: def f(inputs) -> (O) { ... }", Section.DEFS
     if "REDUCE" in accepted:

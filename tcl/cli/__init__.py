@@ -16,9 +16,8 @@ from typing import Any
 import click
 
 from tcl import __version__
-from tcl.cli.meant import with_meant_entry, with_meant_options
+from tcl.cli.meant import Commands, with_meant_entry, with_meant_options
 from tcl.cli.output import exit_code, raising, written
-from tcl.common.closest import did_you_mean
 from tcl.common.errors import TclError
 
 _COMMANDS = {
@@ -39,7 +38,7 @@ _COMMANDS = {
 _CLICKS = re.compile("^Error: ", re.MULTILINE)
 
 
-class _Lazy(click.Group):
+class _Lazy(Commands):
     """Commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -53,14 +52,6 @@ class _Lazy(click.Group):
         except TclError as error:  # of a variable of the environment
             raise click.ClickException(str(error)) from None
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], _COMMANDS, f"there are: {', '.join(_COMMANDS)}")
-            raise click.UsageError(f"there is no command '{args[0]}'; {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with written():

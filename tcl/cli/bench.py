@@ -18,6 +18,7 @@ from tcl.bench.task import OURS
 from tcl.cli.bench_tables import draw, print_comparison, print_report
 from tcl.cli.cache_commands.common import named_cache, needed, writable_cache, write_text
 from tcl.cli.common import Amount, cache_option, fail, make_folder, seed_option
+from tcl.cli.meant import Commands
 from tcl.cli.output import exit_code, write_over
 from tcl.common.errors import ArgumentError
 from tcl.common.extras import installing
@@ -29,7 +30,7 @@ from tcl.tuner.measure.placement import PLACEMENTS
 _JSON = "bench.json"
 
 
-@click.group("bench")
+@click.group("bench", cls=Commands)
 def command() -> None:
     """Measure the benchmark suite beside other libraries."""
 

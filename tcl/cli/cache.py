@@ -21,6 +21,7 @@ from tcl.cli.cache_commands.common import (
 )
 from tcl.cli.cache_commands.inspect import analyze, inspect
 from tcl.cli.cache_commands.show import best, list_shapes, shape_data, show, why
+from tcl.cli.meant import Commands
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions
@@ -47,7 +48,7 @@ _format = click.option(
 )
 
 
-@click.group("cache")
+@click.group("cache", cls=Commands)
 def command() -> None:
     """Show and manage tuning results."""
 

@@ -78,6 +78,7 @@ def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--var
     for name in names:
         if name not in checked.sizes:
             there = f"its sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none"
+            there = did_you_mean(name, checked.sizes, there)
             raise ArgumentError(
                 f"{where} names {name}, which is not a size of {checked.name}; {there}"
             )

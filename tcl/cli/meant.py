@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tcl.common.closest import closest_few
+from tcl.common.closest import closest_few, did_you_mean
 
 OTHER_NAMES = {
     "--time-limit": "seconds time timeout time-out max-time max-seconds duration budget limit",
@@ -37,6 +37,19 @@ OTHER_NAMES = {
 """An option, and words that are typed for it. Several options may share one: a command offers those
 that it has."""
 _MOST = 3
+
+
+class Commands(click.Group):
+    """A group that says which of its commands was probably meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], known, f"there are: {', '.join(known)}")
+            raise click.UsageError(f"there is no command '{args[0]}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def with_meant_entry(error: click.UsageError) -> click.UsageError:

@@ -15,6 +15,7 @@ from tcl.arrays.annotations import sizes_of
 from tcl.bench.rows import EXAMPLES
 from tcl.cli import common
 from tcl.cli.cache_commands.common import layouts_of, needed, write_text
+from tcl.cli.meant import Commands
 from tcl.codegen.compiler import compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile
@@ -65,7 +66,7 @@ _device_option = click.option(
 )
 
 
-@click.group("model")
+@click.group("model", cls=Commands)
 def command() -> None:
     """Learn from tuning results, to choose options without a search."""
 

@@ -177,7 +177,8 @@ TOGETHER = [
     (("cache", "why", "mm.tc", "--device", "cuda-emulated", "-t", "2"), "--threads is for a"),
     (("nothing",), "there is no command 'nothing'; there are: check, show"),
     (("chek", "mm.tc"), r"there is no command 'chek'; did you mean check\?"),
-    (("cache", "nothing"), "No such command 'nothing'"),
+    (("cache", "nothing"), "there is no command 'nothing'; there are: "),
+    (("bench", "cpus"), r"there is no command 'cpus'; did you mean cpu\?"),
 ]
 """Command lines that contradict themselves."""
 

@@ -25,6 +25,13 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, words)
 
 
+def test_the_size_that_was_meant_is_named(file: str) -> None:
+    found = run("show", file, SIZES, "--varying", "m")
+    assert found.output == (
+        "error: --varying names m, which is not a size of mm; did you mean M?\n"
+    )
+
+
 def test_a_run_says_what_the_kernel_serves(file: str) -> None:
     found = run("run", file, SIZES, "--varying", "M", "-t1", "--options", "naive")
     assert found.exit_code == 0, found.output
