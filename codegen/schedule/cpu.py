@@ -115,13 +115,14 @@ _PART = 0.3
 def other_plans(program: ir.Program, device: CpuProfile, most: int) -> Iterator[CpuPlan]:
     """As many plans as ``most`` for a program of which nobody says anything, with other lanes and
     register tiles in one nest, and all that follows from these: those first that take the least by
-    the model of a core. Some may be alike, or as the default."""
+    the model of a core. Some may be alike."""
     leaders = [g.leader for g in fusion_groups(program.nests) if not g.leader.sequential]
     leaders = sorted(leaders, key=lambda nest: -nest.points)[:_TIMED_NESTS]
     wide = [nest.name for nest in leaders if nest.points >= _PART * leaders[0].points]
     for place in range(most if wide else 0):
         others = {wide[place % len(wide)]: 1 + place // len(wide)}
-        yield _new_plan(program, DEFAULT, device, others)
+        with suppress(OptionsError):  # the nest has fewer ways
+            yield _new_plan(program, DEFAULT, device, others)
 
 
 def _new_plan(

@@ -19,7 +19,7 @@ from tcl.codegen.options.knobs import loop_orders, tile_sizes
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
-from tcl.codegen.schedule.cpu import plan_cpu, schedule
+from tcl.codegen.schedule.cpu import default_plan, other_plans, plan_cpu, schedule
 from tcl.common.errors import OptionsError
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
@@ -145,6 +145,12 @@ def test_other_lanes_and_tiles_come_with_what_follows_from_them(
     assert all(space.space.valid(config) for config in found)
     for config in found:
         schedule(PROMISING[name], space.to_options(config), device)
+
+
+def test_other_plans_end_with_the_ways_that_there_are() -> None:
+    program = lower(PROMISING["copy"], None)
+    plans = list(other_plans(program, DEVICE, 8))
+    assert 1 <= len(plans) < 8 and default_plan(program, DEVICE) not in plans
 
 
 def test_other_lanes_are_not_one_change_away() -> None:

@@ -42,6 +42,7 @@ from tcl.codegen.passes.cpu.skip import unguarded
 from tcl.codegen.passes.cpu.stage import made_of, natural_level
 from tcl.codegen.passes.fusion.groups import ALONE, PerResult, long_calls
 from tcl.common.dataclass import replace
+from tcl.common.errors import OptionsError
 
 _NONE_PLANNED: Mapping[str, ir.Nest] = MappingProxyType({})
 _WORTH_TILING = 32
@@ -76,7 +77,7 @@ def heuristic(
 ) -> NestOptions:
     """Choices for an untiled nest; they can always be applied. ``planned``: nests before it in its
     chunks, by name, with their loops. ``other``: with the lanes and register tile of that one of
-    ``other_ways``, counted from 1, if there are so many."""
+    ``other_ways``, counted from 1; ``OptionsError`` if there are fewer."""
     if nest.sequential or nest.points == 0:
         return PLAIN
     program, nest, asked = *_with_kept_values(program, nest, planned), nest
@@ -89,7 +90,9 @@ def heuristic(
     if plain and cut_wholly(nest):
         nest = replace(nest, point=unguarded(nest.point))  # but at the ends of loops
     found, shared = _fastest_in_order(program, nest, device, fused)
-    if other and len(ways := other_ways(program, nest, device, fused)) >= other:
+    if other:
+        if len(ways := other_ways(program, nest, device, fused)) < other:
+            raise OptionsError(f"nest {nest.name} has no more ways than {len(ways)}")
         found, shared = ways[other - 1], ()
     core, lane, sizes = found.core, found.lane, found.sizes
     alone = sizes.keys() == {lane} and not core.compacted  # each tile goes through the lists again

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import zip_longest
-from types import MappingProxyType
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
@@ -71,7 +70,7 @@ class CpuPreset:
         name: str,
         program: ir.Program,
         device: CpuProfile,
-        others: Mapping[str, int] = MappingProxyType({}),
+        others: Mapping[str, int],
     ) -> CpuPreset:
         """For a program without any loops."""
         if name not in MODELLED:

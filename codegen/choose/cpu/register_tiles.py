@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from typing import TypeAlias
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess, PanelCost
@@ -209,38 +210,18 @@ def other_ways(
         cores.append(Core.read(program, best.core.nest, device, fused))
     elif device.halves_vectors:
         cores.append(best.core.in_halves())
-    groups = [
-        _few_cheapest(core, lane, _tiles_to_time(core, lane, best.sizes), _SLOWEST * best.cycles)
-        for core in cores
-        for lane in _lanes_to_time(core, best.lane)
-    ]
+    groups = []
+    for core in cores:
+        lanes: list[str | None] = [best.lane]
+        if core.reduces:  # dot products always have lanes
+            lanes = [*_lanes(core), *([None] if core.products is None else [])]
+        for lane in lanes:
+            tiles = ((lane, tile) for tile in _tiles_to_time(core, lane, best.sizes))
+            groups.append(_few_cheapest(core, tiles, _OF_LANES, _SLOWEST * best.cycles))
     turns = (filter(None, turn) for turn in itertools.zip_longest(*groups))
     found = itertools.chain.from_iterable(sorted(turn, key=_cycles) for turn in turns)
     same = best.lane, best.core.lanes, best.sizes
     return [way for way in found if (way.lane, way.core.lanes, way.sizes) != same]
-
-
-def _lanes_to_time(core: Core, chosen: str | None) -> list[str | None]:
-    """The dimensions with lanes of ``other_ways``, or none; dot products always have lanes."""
-    if not core.reduces:
-        return [chosen]
-    return [*_lanes(core), *([None] if core.products is None else [])]
-
-
-def _few_cheapest(
-    core: Core, lane: str | None, tiles: Iterable[dict[str, int]], most: float
-) -> list[TileChoice]:
-    """The tiles that take the fewest cycles, of those that take at most so many."""
-    known = [(tile_parts(core, lane, tile), tile) for tile in tiles]
-    found: list[TileChoice] = []
-    for parts, tile in sorted(known, key=lambda each: each[0].least):
-        last = found[-1].cycles if len(found) == _OF_LANES else most
-        if parts.least > last:
-            break
-        made = TileChoice(core, lane, tile, nest_cycles(core, lane, tile, last, parts))
-        if made.cycles <= last:
-            found = sorted((*found, made), key=_cycles)[:_OF_LANES]
-    return found
 
 
 def _tiles_to_time(
@@ -665,20 +646,30 @@ def _cheapest_in_rows(
 
 
 def _cheapest(core: Core, tiles: Iterable[Tile], most: float = math.inf) -> TileChoice:
-    """The tile that takes the least; its cycles may be infinite where all take more than ``most``,
-    and are those of the first one then. Those that promise most are looked at first."""
+    """The tile that takes the least; the first one, with infinite cycles, where all take more than
+    ``most``."""
+    first, *_ = tiles = [*tiles]
+    found = _few_cheapest(core, tiles, 1, most, in_order=True)
+    return found[0] if found else TileChoice(core, *first, math.inf)
+
+
+def _few_cheapest(
+    core: Core, tiles: Iterable[Tile], few: int, most: float, *, in_order: bool = False
+) -> list[TileChoice]:
+    """So many tiles that take the fewest cycles, of those that take at most ``most``. Those that
+    promise most are looked at first, and of equal ones come first, unless ``in_order``."""
     known = [(tile_parts(core, *tile), place, tile) for place, tile in enumerate(tiles)]
-    _, _, (lane, tile) = known[0]
-    found = TileChoice(core, lane, tile, math.inf)
-    first = math.inf, 0
+    found: list[tuple[float, int, TileChoice]] = []
     for parts, place, (lane, tile) in sorted(known, key=lambda each: each[0].least):
         if parts.least > most:
             break
         made = TileChoice(core, lane, tile, nest_cycles(core, lane, tile, most, parts))
-        if (_cycles(made), place) < first:
-            found, first = made, (_cycles(made), place)
-            most = min(most, made.cycles + _EQUAL)
-    return found
+        if made.cycles <= most:
+            found.append((_cycles(made), place * in_order, made))
+            found = sorted(found, key=itemgetter(0, 1))[:few]
+        if len(found) == few:
+            most = min(most, found[-1][2].cycles + _EQUAL)
+    return [made for _, _, made in found]
 
 
 _EQUAL = 0.01
