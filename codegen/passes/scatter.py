@@ -170,7 +170,8 @@ class Scatter:
         """The nest with a dimension for those who own ranges, the first of whom has what is outside
         as well, so that it is found."""
         point, target = update.point, nest.point.target
-        axis, s = next((k, s) for k, s in enumerate(target.subscripts) if not _is_affine(s))
+        places = enumerate(target.subscripts)
+        axis, s = next((k, s) for k, s in places if not isinstance(s, ir.Affine))
         layout = program.tensor(target.tensor).layout
         first, size = layout.origin[axis], -(-layout.extents[axis] // self.owners)
         owner = ir.Dim(unused(f"{nest.name}.owner", update.dims), 0, self.owners, False)
@@ -268,10 +269,6 @@ def _apart(
     own = [replace(d, name=names[d.name], reduction=False) for d in dims]
     own += [replace(d, name=names[d.name]) for d in reduced]
     return ir.Nest.over(name, own, point), scratch(name, type_, dims), ir.Load(ref, type_, True)
-
-
-def _is_affine(s: ir.Subscript) -> bool:
-    return isinstance(s, ir.Affine)
 
 
 def _within(value: ir.Value, low: ir.Value, stop: ir.Value) -> ir.Value:

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from operator import add, ge, gt, le, lt, sub
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64, ScalarType
 from tcl.grammar.tree import checked as c
+from tcl.grammar.tree.size_expressions import NoValueError, SizeValues
 from tcl.grammar.tree.terms import term
-from tcl.grammar.tree.traverse import made_of_indices, walk
+from tcl.grammar.tree.traverse import made_of_indices, rebuild, walk
 
 
 def all_pairs(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
@@ -40,7 +40,7 @@ def all_pairs(statement: c.Statement, source: Source) -> Iterator[Diagnostic]:
     for part, (run, of) in triangles:
         # With the terms on either side of an element, as of j <= i + 1, none of them run.
         sides = {_value(part, {run: 0, of: step}) for step in (-1, 1)}
-        if sides != {float(bool(reduced[0]))} and used.count(run) == 1 and of in _names(value):
+        if sides != {bool(reduced[0])} and used.count(run) == 1 and of in _names(value):
             text = source.one_line(other.span)
             element = f"{statement.target}({', '.join(statement.indices)})"
             yield Diagnostic(
@@ -74,23 +74,14 @@ def _triangle(condition: c.Expr, statement: c.Statement) -> Iterator[tuple[str, 
                 yield run, of
 
 
-_OPS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
-    {"+": add, "-": sub, "<": lt, "<=": le, ">": gt, ">=": ge}
-)
-
-
-def _value(expr: c.Expr, at: Mapping[str, int]) -> float | None:
+def _value(condition: c.Expr, at: Mapping[str, int]) -> int | None:
     """What a condition of indices is at some values of these; None where sizes decide."""
-    match expr:
-        case c.Const(value=value):
-            return float(value)
-        case c.Index(name=name):
-            return at[name]
-        case c.Cast(operand=operand):
-            return _value(operand, at)
-        case c.Binary(op=op, left=left, right=right) if op in _OPS:
-            one, other = _value(left, at), _value(right, at)
-            return None if one is None or other is None else float(_OPS[op](one, other))
+
+    def known(expr: c.Expr) -> c.Expr:
+        return c.Size(expr.name, expr.span) if isinstance(expr, c.Index) else expr
+
+    with suppress(NoValueError):
+        return SizeValues(at, {}, {}).value(rebuild(condition, known))
     return None
 
 

@@ -108,7 +108,7 @@ def _report_columns(report: Report, threads: int) -> dict[str, Callable[[summary
     }
     for heading, of in (
         ("ratio", summary.ratio),
-        ("default", _of_default),
+        ("default", lambda placement: summary.ratio(placement, DEFAULT)),
         ("def/tuned", summary.gain),
     ):
         for p in report.placements:
@@ -123,10 +123,6 @@ def _report_columns(report: Report, threads: int) -> dict[str, Callable[[summary
         "peer's": lambda row: _middle(row, first, lambda r: shown_share(r.best_peer, r)),
         "compile": lambda row: _compile_seconds(row, first),
     }
-
-
-def _of_default(placement: str) -> summary.Quantity:
-    return summary.ratio(placement, DEFAULT)
 
 
 def _ratio_cell(row: summary.Line, quantity: summary.Quantity) -> str:

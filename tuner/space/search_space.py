@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Protocol, TypeAlias, TypeVar
@@ -112,7 +112,8 @@ class SearchSpace:
     def reason(self, config: Config) -> str | None:
         """Why the configuration is not proposed; None when it may be."""
         values = self.values(config)
-        reason = _first_reason((*self.constraints, *self.heuristics), values)
+        reasons = (c(values) for c in (*self.constraints, *self.heuristics))
+        reason = next((r for r in reasons if r is not None), None)
         return self._why_not_canonical(values) if reason is None else reason
 
     def _why_not_canonical(self, values: Mapping[str, Value]) -> str | None:
@@ -204,10 +205,6 @@ class SearchSpace:
             if reason is not None:
                 return max((i for i, k in enumerate(self.knobs) if k.name in read), default=-1)
         return None
-
-
-def _first_reason(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:
-    return next((r for c in constraints if (r := c(values)) is not None), None)
 
 
 def reading(

@@ -134,7 +134,8 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
         lies = [(program.tensor(x.ref.tensor).layout, x.ref) for x in loads]
         width = math.gcd(kept, max(1, 16 // max(x.itemsize for x, _ in lies)))
         subscripts = (s for x in loads for s in x.ref.affine)
-        if any(s.coefficient(dim.name) and _in(s, reductions) for s in subscripts):
+        along = (dict(s.terms) for s in subscripts if s.coefficient(dim.name))
+        if not all(map(reductions.isdisjoint, along)):
             found[dim.name] = kept
         elif width > 1 and any(
             provably_equal(abs(x.step(ref, dim.name)), 1)
@@ -155,10 +156,6 @@ def _rows(program: ir.Program, leader: ir.Nest, own: Sizes) -> dict[str, int]:
         if any(provably_equal(step, 1) for step in steps):
             found[dim.name] = kept  # the threads have other points, and read vectors of their own
     return found
-
-
-def _in(subscript: ir.Affine, dims: set[str]) -> bool:
-    return any(name in dims for name, _ in subscript.terms)
 
 
 def thread_order(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
