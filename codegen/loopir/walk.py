@@ -288,13 +288,16 @@ def _may_branch(value: ir.Value) -> bool:
         case ir.Binary(op=op):
             return op in ("&&", "||")
         case ir.Load(ref=ref):
-            return any(map(_by_data, ref.computed))
+            return gathers(ref)
     return False
 
 
-def _by_data(subscript: ir.Computed) -> bool:
-    """Whether data decide it, and not only where a point lies."""
-    return bool(subscript.check) or any(isinstance(v, ir.Load) for v in walk(subscript.value))
+def gathers(ref: ir.TensorRef) -> bool:
+    """Whether data decide which element it is, and not only where a point lies."""
+    return any(
+        bool(subscript.check) or any(isinstance(v, ir.Load) for v in walk(subscript.value))
+        for subscript in ref.computed
+    )
 
 
 def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:

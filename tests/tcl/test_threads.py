@@ -39,6 +39,8 @@ from tcl.tuner.run.pipeline import CandidatePipeline, Job
 from tcl.tuner.run.workplace import Compilers, Stages
 
 POOL = "def pool(float(M, W) A) -> (O) {{ O(m, w) +=! A(m, {} * w + k) where k in 0:3 }}"
+TABLE = "def look_up(uint8(N) X, float(256) T) -> (Y) { Y(n) = T(X(n)) }"
+HISTOGRAMS = "def f(float(T, F) P, int32(F) B) -> (float(T, 9) H) { H(t, B(f)) +=! P(t, f) }"
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 
 
@@ -53,6 +55,10 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 def ones(*shape: int) -> Any:
     return np.ones(shape, np.float32)
+
+
+def whole(size: int) -> Any:
+    return np.ones(size, np.int32)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1025, 2.0, True, "2"])
@@ -138,6 +144,18 @@ def test_what_a_small_work_uses() -> None:
         (POOL.format(1), (ones(100, 800),), False),
         (POOL.format(2), (ones(100, 1600),), True),
         ("def f(float(M, K) A) -> (S) { S(m) +=! A(m, k) }", (ones(64, 1500),), False),
+        # Nor is an element that data select a neighbour's, however often it is read.
+        (TABLE, (np.ones(180_000, np.uint8), ones(256)), True),
+        ("def f(uint8(N) X) -> (float(N) Y) { Y(n) = X(n) }", (np.ones(180_000, np.uint8),), False),
+        # One quotient of integers after the other; by a constant it is a product.
+        (
+            "def f(int32(N) X, int32 q) -> (S) { S +=! X(n) % q }",
+            (whole(200_000), np.int32(7)),
+            True,
+        ),
+        ("def f(int32(N) X) -> (S) { S +=! X(n) % 7 }", (whole(200_000),), False),
+        # Rows next to each other, of which data select the columns.
+        (HISTOGRAMS, (ones(100, 1000), whole(1000)), True),
     ],
 )
 def test_what_is_worth_it(text: str, inputs: tuple[Any, ...], worth: bool) -> None:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import operands, values_of, walk
+from tcl.codegen.loopir.walk import gathers, operands, values_of, walk
 from tcl.codegen.passes.scatter import side_by_side
 from tcl.codegen.passes.vectorize import outputs
 from tcl.grammar.sizes.varying import Size
@@ -33,9 +33,9 @@ _BYTES = 60.0
 _CALL = 48.0
 """Operations that a built-in function stands for."""
 _APART = 16.0
-"""Likewise an element that does not lie next to that of the next lane."""
+"""Likewise an element that is no neighbour of the next lane's, or a quotient of integers."""
 _UPDATE = 64.0
-"""Likewise an element that is updated on its own, where data say."""
+"""Likewise an update of an element that data select."""
 _AGAIN = 4
 """Times that elements may be read before they are copied."""
 
@@ -87,15 +87,23 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
     operations = 1.0 if nest.point.op != "=" else 0.0
     for value in (v for whole in values_of(nest.point) for v in walk(whole)):
         if isinstance(value, ir.Unary | ir.Binary | ir.Select | ir.Cast):
-            operations += 1
+            operations += _APART if _one_by_one(value) else 1
     operations += _CALL * _calls(nest) + _APART * _scattered(program, nest, device)
-    if nest.point.scatters and not side_by_side(nest):
+    if nest.point.scatters:
         operations += _UPDATE
     moved = 0
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
         moved += min(points, layout.elements) * layout.itemsize
     return max(points * operations / _rate(nest, device), moved / _BYTES)
+
+
+def _one_by_one(value: ir.Value) -> bool:
+    """Whether it is an integer quotient or remainder that no multiplication gives."""
+    match value:
+        case ir.Binary(op="/" | "%", right=divisor, type=type_):
+            return not type_.is_float and not isinstance(divisor, ir.Const)
+    return False
 
 
 def _calls(nest: ir.Nest) -> int:
@@ -111,13 +119,14 @@ def _rate(nest: ir.Nest, device: CpuProfile) -> float:
 
 def _scattered(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> int:
     """Operands whose elements are not neighbours, nor the same, in the lanes of a vector along the
-    dimension that suits most of them. What is read again and again is copied, and does not
-    count."""
-    layouts = [(program.tensor(load.ref.tensor).layout, load.ref) for load in operands(nest.point)]
+    dimension that suits most of them, or that data select. What else is read again and again is
+    copied, and does not count."""
+    refs = [load.ref for load in operands(nest.point)]
+    layouts = [(program.tensor(ref.tensor).layout, ref) for ref in refs if not gathers(ref)]
     once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * y.elements]
     found = [
         sum(abs(layout.step(ref, dim.name)) > 1 for layout, ref in once)
         for dim in nest.dims
         if dim.extent >= lanes_of(nest.point, device)
     ]
-    return min(found, default=0)
+    return min(found, default=0) + sum(map(gathers, refs))
