@@ -17,7 +17,14 @@ from tcl.codegen.choose.cpu.footprints import memory_rate
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
-from tcl.codegen.choose.cpu.thread_chunks import balanced, fastest_way, in_lanes, reuses
+from tcl.codegen.choose.cpu.thread_chunks import (
+    balanced,
+    boundary_cycles,
+    fastest_way,
+    in_lanes,
+    reuses,
+)
+from tcl.codegen.choose.cpu.thread_worth import cycles
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import dims_of_lets, dims_of_values
@@ -163,11 +170,21 @@ class ChunkGroup:
         if self._affine and self.bytes(program, self._spans(own)) > device.l2_bytes:
             return False  # it is gone before the next nest reads it
         sizes = self._for_threads(own, device)
+        if self._boundaries_cost_more(program, sizes, device):
+            return False
         if far and self._in_pieces(program, sizes, device):
             return False
         if far and self._torn_cycles(program, sizes, everything, device) >= _WORTH * work:
             return False
         return saved > self._lost_reuse(program, sizes, device, saved)
+
+    def _boundaries_cost_more(
+        self, program: ir.Program, sizes: Sequence[int], device: CpuProfile
+    ) -> bool:
+        """Whether threads lose as much at the boundaries of what they write as they gain."""
+        alone = sum(cycles(program, nest, device) for nest in self.nests)
+        lost = boundary_cycles(program, self.nests, self.shared, sizes, device.threads, alone)
+        return lost > alone * (1 - 1 / device.threads)
 
     def _lost_reuse(
         self, program: ir.Program, sizes: Sequence[int], device: CpuProfile, enough: float
@@ -254,9 +271,7 @@ class ChunkGroup:
         or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """
         if len(self.fused) == 1:
-            most = max(range(len(self.nests)), key=lambda k: self.nests[k].points)
-            dims = [d[most] for d in self.shared]
-            return balanced(program, self.nests[most], dims, device)
+            return balanced(program, self.nests, self.shared, device)
         return self._for_threads(self._of_one_thread(program, device), device)
 
     def _for_threads(self, sizes: Sequence[int], device: CpuProfile) -> tuple[int, ...]:

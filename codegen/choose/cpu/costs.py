@@ -120,6 +120,12 @@ BARRIER_CYCLES = 10_000.0
 """In which a thread waits for others before all of them read what they made together."""
 TORN_LINE_CYCLES = 200.0
 """In which a line of the cache goes from one core to another and back, as both write a part."""
+BOUNDARY_CYCLES = 240.0
+"""Which each call loses where memory that one thread writes ends and another's begins: cores read
+ahead into what others write, and take these lines from them. 70 ns on Zen 4, for rows of 4 KB of
+which two threads write a half each, ..."""
+BOUNDARY_LINE_CYCLES = 8.0
+"""... and where few lines lie between two boundaries, so much for each of these."""
 
 SCALAR_LOAD_CYCLES = 0.5
 """To load one element."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Container, Iterator, Sequence
 
-from tcl.codegen.choose.cpu.costs import TORN_LINE_CYCLES
+from tcl.codegen.choose.cpu import thread_worth
+from tcl.codegen.choose.cpu.costs import (
+    BOUNDARY_CYCLES,
+    BOUNDARY_LINE_CYCLES,
+    TORN_LINE_CYCLES,
+)
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import refs
-from tcl.grammar.sizes.varying import provably_divides
+from tcl.grammar.sizes.varying import representative
 
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
@@ -22,15 +27,27 @@ _HEAVY = 8
 _LONG_PIECE = 16 << 10
 """Bytes of rows below which a longer piece counts for more than a second chunk per thread does: at
 each piece's end, processors lose what they have read ahead."""
+_STREAMED = 30.0
+"""Cycles for each line of results below which cores read ahead into what others write: products
+with a short sum take 50 and more."""
+_ALONE = 2.0
+"""Times as long as alone that several threads have to take by the model for one to be chosen."""
 _NEARLY = 0.02
 """How much longer a thread may take than with the shortest of all."""
 
 
 def balanced(
-    program: ir.Program, nest: ir.Nest, dims: Sequence[str], device: CpuProfile
+    program: ir.Program,
+    nests: Sequence[ir.Nest],
+    shared: Sequence[Sequence[str]],
+    device: CpuProfile,
 ) -> tuple[int, ...]:
-    """Chunks of the outermost dimension, or pair of them, that keeps all threads busy to the
-    end, in whole register tiles, without much being copied for each of them."""
+    """Chunks of nests that are fused, of dimensions that go together: of the outermost one, or a
+    pair of them, so that all threads are busy to the end, in whole register tiles, without much
+    being copied or taken from other cores for each of them. One for all points where that is
+    faster."""
+    leader = max(range(len(nests)), key=lambda k: nests[k].points)
+    nest, dims = nests[leader], [d[leader] for d in shared]
     extents = tuple(nest.dim(name).extent for name in dims)
     if device.threads == 1 or not extents:
         return extents
@@ -40,26 +57,45 @@ def balanced(
     # Rows that are added up are read a piece of each at a time.
     piece = _LONG_PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
     in_order = in_lanes(program, nest) if work else _in_order(program, nest, device)
-    found = list(_chunkings(program, nest, dims, in_order, piece, work, device.threads))
+    cycles = work.cycles if work else thread_worth.cycles(program, nest, device)
+    units = [work.unit(d) if work else _whole_lines(program, nest, d) for d in dims]
+    found = []
+    chunkings = _chunkings(nest, dims, in_order, piece, units, device.threads)
+    for share, sizes in itertools.chain([(1, extents)], chunkings):
+        takes = _longest(extents, sizes, device.threads)
+        if work is not None:
+            counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
+            takes += work.extra_copy_share(counts)
+        lost = boundary_cycles(program, nests, shared, sizes, device.threads, cycles)
+        takes += device.threads * lost / max(cycles, 1.0)
+        found.append((takes if sizes != extents else _ALONE * takes, share, sizes))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
 
 
+def _whole_lines(program: ir.Program, nest: ir.Nest, dim: str) -> int:
+    """Results along a dimension that chunks do not divide: those in a line of the cache, of results
+    or of operands, where to compute them takes little."""
+    if nest.reduces:
+        return 1
+    layouts = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
+    heavy = [(y, ref) for y, ref in layouts if y.elements * _HEAVY >= nest.points]
+    in_row = [y.itemsize for y, ref in heavy if y.step(ref, dim) == 1]
+    return max(1, LINE // min(in_row, default=LINE))
+
+
 def _chunkings(
-    program: ir.Program,
     nest: ir.Nest,
     dims: Sequence[str],
     in_order: Container[str],
     piece: int,
-    work: MatrixWay | TileChoice | None,
+    units: Sequence[int],
     threads: int,
-) -> Iterator[tuple[float, int, tuple[int, ...]]]:
-    """What the thread with most work takes, chunks per thread that were asked for, and sizes.
-    ``in_order``: the dimensions along which memory lies so, with pieces of so many points at
-    least."""
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Chunks per thread that were asked for, and sizes, in whole ``units``. ``in_order``: the
+    dimensions along which memory lies so, with pieces of so many points at least."""
     extents = tuple(nest.dim(name).extent for name in dims)
-    units = [work.unit(dim) if work is not None else 1 for dim in dims]
 
     def whole_units(size: int, k: int) -> int:
         return min(extents[k], -(-size // units[k]) * units[k])
@@ -75,20 +111,14 @@ def _chunkings(
             shares = _SHARES[3:] if short else _SHARES[2:]
         for share in shares:
             sizes[k] = whole_units(-(-extents[k] * before // (threads * share)), k)
-            takes = _longest(extents, sizes, threads)
-            if work is not None:
-                counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
-                takes += work.extra_copy_share(counts)
-                torn = torn_lines(program, nest, dict(zip(dims, sizes, strict=True)), threads)
-                takes += torn * TORN_LINE_CYCLES / work.cycles
-            yield takes, share, tuple(sizes)
+            yield share, tuple(sizes)
 
 
 def _divisions(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
     """Which dimensions are divided among threads: the last of each three. The first, if there is
     one, is divided into so many parts, or where that is 0 into single points."""
     yield from ((None, 0, k) for k in range(len(units)))
-    for outer, k in pairwise(range(len(units))):
+    for outer, k in itertools.pairwise(range(len(units))):
         if units[outer] == 1:
             yield outer, 0, k
         else:
@@ -101,17 +131,43 @@ def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> floa
     return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
-def torn_lines(program: ir.Program, nest: ir.Nest, sizes: Mapping[str, int], threads: int) -> int:
-    """Lines of results of which two threads write a part, where chunks have such sizes: at the ends
-    of what threads have of each row, if chunks or rows end within lines."""
-    steps = dict(program.tensor(nest.point.target.tensor).layout.place(nest.point.target).terms)
-    torn = 0
-    for dim, size in sizes.items():
-        step, parts = steps.get(dim, 0), -(-nest.dim(dim).extent // size)
-        outer = {d: s for d, s in steps.items() if abs(s) > abs(step)}
-        if parts > 1 and not all(provably_divides(LINE, s) for s in (size * step, *outer.values())):
-            torn += (min(parts, threads) - 1) * math.prod(nest.dim(d).extent for d in outer)
-    return torn
+def boundary_cycles(
+    program: ir.Program,
+    nests: Sequence[ir.Nest],
+    shared: Sequence[Sequence[str]],
+    sizes: Sequence[int],
+    threads: int,
+    cycles: float,
+) -> float:
+    """Cycles of a call that are lost where memory that one thread writes ends and another's begins,
+    if chunks have such sizes: each thread has a range of them, in their order. Where results take
+    long (the nests ``cycles``), only lines that two threads write count."""
+    lost = 0.0
+    for position, nest in enumerate(nests):
+        layout = program.tensor(nest.point.target.tensor).layout
+        streams = cycles < _STREAMED * layout.bytes / LINE
+        terms = layout.place(nest.point.target).terms
+        steps = {d: abs(representative(s)) for d, s in terms}
+        extents = {d.name: representative(d.extent) for d in nest.dims}
+        before = 1
+        for dims, size in zip(shared, sizes, strict=True):
+            dim = dims[position]
+            size = representative(size)
+            parts = -(-extents[dim] // size)
+            ranges = min(before * parts, threads)
+            if parts > 1 and ranges > 1:
+                step = steps.get(dim, 0)
+                outer = [d for d, s in steps.items() if s > step]
+                rows = math.prod(extents[d] for d in outer)
+                count = ranges * rows - 1 if before < threads else (threads - 1) * rows
+                lines = 1 + extents[dim] * step // (min(parts, threads) * LINE)
+                if streams:
+                    lost += count * min(BOUNDARY_CYCLES, BOUNDARY_LINE_CYCLES * lines)
+                elif any(s % LINE for s in (size * step, *(steps[d] for d in outer))):
+                    lost += (min(parts, threads) - 1) * rows * TORN_LINE_CYCLES / threads
+            before *= parts
+            extents[dim] = size
+    return lost
 
 
 def fastest_way(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> MatrixWay | TileChoice:

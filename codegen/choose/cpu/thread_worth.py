@@ -36,6 +36,8 @@ _APART = 16.0
 """Likewise an element that is no neighbour of the next lane's, or a quotient of integers."""
 _UPDATE = 64.0
 """Likewise an update of an element that data select."""
+_CLOCK = 3.5
+"""Cycles per nanosecond."""
 _AGAIN = 4
 """Times that elements may be read before they are copied."""
 
@@ -75,6 +77,11 @@ def with_vectors_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
     if updates < _ONE_BY_ONE * sum(times) or called > _CALLED * sum(times):
         return device
     return replace(device, vector_bits=256)
+
+
+def cycles(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
+    """About what the nest takes on one thread."""
+    return _CLOCK * _nanoseconds(program, nest, device)
 
 
 def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
