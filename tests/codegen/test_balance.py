@@ -68,13 +68,13 @@ def test_rows_of_sums_are_shared_in_several_chunks_per_thread() -> None:
     assert plan_cpu(lower(each), MappingOptions("mlp"), device).options["s0"].chunk == (512, 0)
 
 
-@pytest.mark.parametrize(("columns", "cut"), [(500, 0), (512, 1)])
-def test_rows_that_end_within_lines_are_not_cut(columns: int, cut: int) -> None:
-    """Two threads would write parts of one line, 700 times; whole lines of rows have an owner, and
-    the copy of few columns that each thread has is smaller."""
+@pytest.mark.parametrize("columns", [500, 512])
+def test_rows_of_short_sums_are_not_cut(columns: int) -> None:
+    """Two threads would write parts of one line, 700 times, or read ahead into each other's: of 512
+    columns that takes 123 instead of 15 µs on Zen 4."""
     each = sized(TRANSPOSED, (700, 3), (columns, 3))
     chunk = plan_cpu(lower(each), MappingOptions("mlp"), replace(WIDE, threads=2)).options["s0"]
-    assert chunk.chunk is not None and [k for k, n in enumerate(chunk.chunk) if n] == [cut]
+    assert chunk.chunk is not None and [k for k, n in enumerate(chunk.chunk) if n] == [0]
 
 
 SUM = "float(N, N) X) -> (Y, S) { Y(i, j) = exp(X(i, j)) S +=! Y(i, j) }"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcl.codegen.choose.cpu.costs import CACHE_BYTES_PER_CYCLE, STREAMS
+from tcl.codegen.choose.cpu.costs import BOUNDARY_CYCLES, CACHE_BYTES_PER_CYCLE, STREAMS
 from tcl.codegen.choose.cpu.footprints import memory_rate
 from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay
@@ -181,10 +181,12 @@ class ChunkGroup:
     def _boundaries_cost_more(
         self, program: ir.Program, sizes: Sequence[int], device: CpuProfile
     ) -> bool:
-        """Whether threads lose as much at the boundaries of what they write as they gain."""
+        """Whether threads lose as much at the boundaries of what they write as they gain, more than
+        at the few that chunks of whole rows have."""
+        few = BOUNDARY_CYCLES * device.threads * len(self.nests)
         alone = sum(cycles(program, nest, device) for nest in self.nests)
         lost = boundary_cycles(program, self.nests, self.shared, sizes, device.threads, alone)
-        return lost > alone * (1 - 1 / device.threads)
+        return lost > few + alone * (1 - 1 / device.threads)
 
     def _lost_reuse(
         self, program: ir.Program, sizes: Sequence[int], device: CpuProfile, enough: float
