@@ -746,6 +746,41 @@ def test_what_one_thread_writes_lies_together(
     assert [dim.name for dim, size in sizes if size] == [divided]
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "nest", "whole"),
+    [
+        # Each row of X is 40 channels, which both threads would read.
+        (
+            "float(N, T, H, W, C) X) -> (Y) "
+            "{ Y(n, c, t, y, x) +=! X(n, t, 2 * y + i, 2 * x + j, c) where i in 0:2, j in 0:2 }",
+            [(3, 7, 46, 58, 40)], "s0", "c",
+        ),
+        # Stations are neighbours in memory: each day's row would be divided.
+        (
+            "float(Y, D, S) Low, int16(S) First) -> (Frost) "
+            "{ Frost(s, y) +=! d >= First(s) && Low(y, d, s) < 0 }",
+            [(12, 365, 397), (397,)], "s0", "s",
+        ),
+        # All layers of a point are read by the thread that adds them up.
+        (
+            "float(T, H) X, float(H, W) V) -> (Y, S) "
+            "{ Y(t, y, x) = X(t, y) * V(y, x)\nS(y, x) +=! exp(Y(t, y, x)) }",
+            [(61, 72), (72, 96)], "s0", "t",
+        ),
+    ],
+    ids=["channels", "rows", "layers"],
+)  # fmt: skip
+def test_threads_fetch_little_of_what_others_have(
+    text: str, shapes: list[tuple[int, ...]], nest: str, whole: str
+) -> None:
+    """They divide dimensions along which rows stay whole, and a later nest reads its own part."""
+    program = lower(sized(text, *shapes))
+    found = plan_cpu(program, MappingOptions("mlp"), replace(ZEN4, threads=2))
+    sizes = zip(program.nest(nest).dims, found.options[nest].chunk or (), strict=True)
+    divided = [dim.name for dim, size in sizes if size]
+    assert divided and f"{nest}.{whole}" not in divided
+
+
 def test_chunks_of_few_sums_do_not_tear_the_rows_that_are_made_of_them() -> None:
     """Columns one by one would read and write each line of X and O for each of its elements."""
     text = (

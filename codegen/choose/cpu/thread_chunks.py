@@ -10,8 +10,11 @@ from tcl.codegen.choose.cpu import thread_worth
 from tcl.codegen.choose.cpu.costs import (
     BOUNDARY_CYCLES,
     BOUNDARY_LINE_CYCLES,
+    READ_AHEAD_LINES,
+    SENT_LINE_CYCLES,
     TORN_LINE_CYCLES,
 )
+from tcl.codegen.choose.cpu.footprints import memory_rate
 from tcl.codegen.choose.cpu.matrix_unit import MatrixWay, matrix_way
 from tcl.codegen.choose.cpu.register_tiles import TileChoice, fastest
 from tcl.codegen.devices.cpu import LINE, CpuProfile
@@ -67,6 +70,7 @@ def balanced(
             counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
             takes += work.extra_copy_share(counts)
         lost = boundary_cycles(program, nests, shared, sizes, device.threads, cycles)
+        lost += _fetching_cycles(program, nests, shared, sizes, device)
         takes += device.threads * lost / max(cycles, 1.0)
         found.append((takes if sizes != extents else _ALONE * takes, share, sizes))
     least = min(takes for takes, _, _ in found)
@@ -100,7 +104,8 @@ def _chunkings(
     def whole_units(size: int, k: int) -> int:
         return min(extents[k], -(-size // units[k]) * units[k])
 
-    for outer, parts, k in _divisions(units, threads):
+    alone = [n == 1 and d not in in_order for d, n in zip(dims, units, strict=True)]
+    for outer, parts, k in _divisions(alone, threads):
         sizes = list(extents)
         if outer is not None:
             sizes[outer] = whole_units(-(-extents[outer] // parts), outer) if parts else 1
@@ -114,12 +119,13 @@ def _chunkings(
             yield share, tuple(sizes)
 
 
-def _divisions(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
+def _divisions(alone: Sequence[bool], threads: int) -> Iterator[tuple[int | None, int, int]]:
     """Which dimensions are divided among threads: the last of each three. The first, if there is
-    one, is divided into so many parts, or where that is 0 into single points."""
-    yield from ((None, 0, k) for k in range(len(units)))
-    for outer, k in itertools.pairwise(range(len(units))):
-        if units[outer] == 1:
+    one, is divided into so many parts, or where that is 0 into single points, if these may stand
+    ``alone``."""
+    yield from ((None, 0, k) for k in range(len(alone)))
+    for outer, k in itertools.pairwise(range(len(alone))):
+        if alone[outer]:
             yield outer, 0, k
         else:
             yield from ((outer, 1 << p, k) for p in range(1, threads.bit_length()))
@@ -168,6 +174,53 @@ def boundary_cycles(
             before *= parts
             extents[dim] = size
     return lost
+
+
+def _fetching_cycles(
+    program: ir.Program,
+    nests: Sequence[ir.Nest],
+    shared: Sequence[Sequence[str]],
+    sizes: Sequence[int],
+    device: CpuProfile,
+) -> float:
+    """Cycles in which a thread fetches lines that another one has fetched or made, if chunks have
+    such sizes: ends of rows of memory, and results that a later nest reads along all of the
+    dimension that threads divide. Of several, the outermost one counts."""
+    threads, lead = device.threads, nests[0]
+    divided = (k for k, n in enumerate(sizes) if n < lead.dim(shared[k][0]).extent)
+    outermost = next(divided, None)
+    if outermost is None:
+        return 0.0
+    dims = shared[outermost]
+    extent = representative(lead.dim(dims[0]).extent)
+    parts = min(threads, -(-extent // representative(sizes[outermost])))
+    others = 1 - 1 / parts
+    fetched = 0.0
+    read = {r.tensor: (d, r) for n, d in zip(nests, dims, strict=True) for r in refs(n)[1:]}
+    for dim, ref in read.values():
+        layout = program.tensor(ref.tensor).layout
+        if layout.bytes > device.l2_bytes and dim in layout.in_order(ref):
+            ends = representative(layout.elements) / extent * READ_AHEAD_LINES * LINE
+            fetched += min(ends, others * representative(layout.bytes)) / memory_rate(device)
+    for nest, dim in zip(nests, dims, strict=True):
+        tensor = nest.point.target.tensor
+        layout = program.tensor(tensor).layout
+        step = representative(layout.place(nest.point.target).coefficient(dim))
+        later = program.nests[program.nests.index(nest) + 1 :]
+        # What second caches do not hold comes from behind them anyway.
+        kept = layout.bytes <= threads * device.l2_bytes
+        if step and kept and any(_reduces_along(n, tensor, layout, step) for n in later):
+            lines = representative(layout.bytes) / LINE
+            fetched += others * lines / threads * SENT_LINE_CYCLES
+    return fetched
+
+
+def _reduces_along(nest: ir.Nest, tensor: str, layout: ir.Layout, step: int) -> bool:
+    """Whether a nest, for one result, reads elements of a tensor that are such a step apart."""
+    places = [layout.place(ref) for ref in refs(nest)[1:] if ref.tensor == tensor]
+    dims = [d.name for d in nest.dims if d.reduction]
+    steps = (abs(representative(p.coefficient(d))) for p in places for d in dims)
+    return abs(step) in steps
 
 
 def fastest_way(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> MatrixWay | TileChoice:
