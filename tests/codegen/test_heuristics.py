@@ -2031,3 +2031,12 @@ def test_sums_that_share_no_pass_have_lanes_of_their_own() -> None:
         Low(p, h, w) min=! {window} {ranges} }}"""
     plan = plan_cpu(lower(sized(text, (3, 300, 301))), MappingOptions("mlp"), ZEN4)
     assert {(nest.vectorize or (0,))[0] for nest in plan.options.values()} == {2}
+
+
+def test_chunks_of_single_points_have_no_lanes_to_fill() -> None:
+    """The model is asked about such chunks: seven threads share six points."""
+    text = """int64(4, 4) B, float64(8) A, uint64(6) C, float(7) D, float(4) T) -> (O) {
+        O(i) max=! B(k, 0) - ((-j - 2 < 8 && -j - 2 >= 0 ? A(-j - 2) : 1)
+            + (i < 0 || i >= 4 ? 0 : T(i))) * (j * j > 1 && C(i - 1) > 1 ? D(j) : C(i - 1)) }"""
+    each = sized(text, (4, 4), (8,), (6,), (7,), (4,))
+    schedule(each, MappingOptions("mlp"), replace(ARM, threads=7))

@@ -116,8 +116,8 @@ def _load(
         return count * (PANEL_LOAD_L1_CYCLES if first else PANEL_LOAD_L2_CYCLES)
     near = access.count({n: s for n, s in sizes.items() if n not in far}) if far else count
     inner = core.innermost
-    if each >= core.lanes and not access.scattered and core.dims[lane or ""].extent > core.lanes:
-        each *= core.filled(lane)
+    if lane is not None and each >= core.lanes and not access.scattered:
+        each *= core.filled(lane) if core.dims[lane].extent > core.lanes else 1.0
     if across and inner is not None and 1 < tile.unrolled <= TRANSPOSED_STEPS[0]:
         written_out = {**sizes, inner.name: tile.unrolled}
         halves = core.halves(lane)
