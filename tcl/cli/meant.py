@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tcl.common.closest import closest_few, did_you_mean
+from tcl.common.closest import closest, closest_few, did_you_mean
 
 OTHER_NAMES = {
     "--time-limit": "seconds time timeout time-out max-time max-seconds duration budget limit",
@@ -70,6 +70,9 @@ def with_meant_options(error: click.NoSuchOption) -> click.UsageError:
     parameters = error.ctx.command.get_params(error.ctx)
     known = [o for p in parameters for o in (*p.opts, *p.secondary_opts) if o.startswith("--")]
     meant = [name for name in known if word in OTHER_NAMES.get(name, "").split()]
-    meant = sorted(meant or closest_few("--" + word, known, _MOST))
+    if not (meant := meant or closest_few("--" + word, known, _MOST)):
+        near = closest(word, " ".join(OTHER_NAMES.get(name, "") for name in known).split())
+        meant = [name for name in known if near in OTHER_NAMES.get(name, "").split()]
+    meant = sorted(meant)
     hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
     return click.UsageError(f"No such option '{error.option_name}'.{hint}", error.ctx)

@@ -262,6 +262,7 @@ def test_every_command_is_here() -> None:
     [
         (("tune",), "--seconds", "--time-limit"),
         (("tune",), "--Max_Time", "--time-limit"),
+        (("tune",), "--secnds", "--time-limit"),
         (("tune",), "--workers", "--jobs or --threads"),
         (("run",), "--workers", "--threads"),
         (("show",), "--emit", "--stage"),
