@@ -26,6 +26,7 @@ from tcl.cli.common import (
     sizes_given,
     what_is_left_out,
 )
+from tcl.cli.meant import sizes_apart
 from tcl.common.errors import TclError
 from tcl.grammar.check.one_def import check_for
 from tcl.grammar.ranges.findings import findings, output_dims, refuse_impossible, size_finding
@@ -65,6 +66,8 @@ def command(
     """
     if quiet and as_json:
         raise click.UsageError("--quiet prints nothing, and --json a document; give one of them")
+    if apart := sizes_apart(str(file) for file in files if not file.exists()):
+        raise click.UsageError(apart)
     found = [_checked(file, entry, sizes, strict, silent=quiet or as_json) for file in files]
     if as_json:
         print_json(found)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import click
 
 from tcl.common.closest import closest, closest_few, did_you_mean
@@ -52,12 +55,25 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_SIZE = re.compile(r"[^\W\d]\w*=\d[\w.:-]*,?")
+
+
+def sizes_apart(words: Iterable[str]) -> str:
+    """What is wrong with those of these words that are sizes; nothing if none is one."""
+    size = next((word for word in words if _SIZE.fullmatch(word)), "").rstrip(",")
+    rule = "all sizes are one word, without spaces, such as --sizes M=3,K=4"
+    return f"{size} is a size, not a file; {rule}" if size else ""
+
+
 def with_meant_entry(error: click.UsageError) -> click.UsageError:
-    """An error that says how a def is chosen, if a command that takes one got too many words."""
+    """An error that says how sizes are given, or how a def is chosen, if a command that takes these
+    got too many words."""
     if error.ctx is None or not error.message.startswith("Got unexpected extra argument"):
         return error
     if not any("--entry" in p.opts for p in error.ctx.command.get_params(error.ctx)):
         return error
+    if apart := sizes_apart(re.findall(r"[^\s()]+", error.message)):
+        return click.UsageError(apart, error.ctx)
     message = f"{error.message}: there is one FILE, and --entry chooses a def of it"
     return click.UsageError(message, error.ctx)
 

@@ -153,6 +153,13 @@ def test_a_def_as_a_word_of_its_own(mm: Path) -> None:
         assert f"({words[1]}): there is one FILE, and --entry chooses a def" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["show", "run", "check", "tune"])
+def test_sizes_that_a_space_parts_are_no_files(mm: Path, command: str) -> None:
+    done = here(command, mm, "--sizes", "M=3,", "K=4,", "N=5")
+    assert done.returncode == 2
+    assert "K=4 is a size, not a file; all sizes are one word, without spaces" in done.stderr
+
+
 def test_check_strict(tmp_path: Path) -> None:
     file = tmp_path / "loose.tc"
     file.write_text("def f(float(N) A, float(M) B) -> (C) { C(i) = A(i) + B(i) }\n")
