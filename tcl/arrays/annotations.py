@@ -147,7 +147,7 @@ def comments_apart(checked: CheckedDef) -> Iterator[str]:
     above = _lines_above(checked)
     names, directly = {*checked.sizes, *(t.name for t in checked.inputs)}, True
     # A line of spaces alone may be one of a def that was left out.
-    while above and (above[-1] in ("", "\r") or above[-1].lstrip().startswith("#")):
+    while above and (not above[-1] or above[-1].lstrip().startswith("#")):
         number, line = len(above), above.pop().strip()
         directly = directly and bool(line)
         if not directly and _MEANT.match(line) and names & set(re.findall(r"\w+", line)):

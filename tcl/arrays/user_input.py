@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from tcl.common.closest import closest
 from tcl.common.errors import ArgumentError
-from tcl.common.files import read_text
+from tcl.common.files import read_text, with_newlines
 from tcl.common.number_format import plural
 from tcl.common.shown import kind_of, shown
 from tcl.grammar.tree.checked import CheckedDef
@@ -37,7 +37,7 @@ def text_of(source: SourceLike) -> tuple[str, str]:
             f"{source!r} is the name of a file, but a string must be the text itself; pass "
             f"pathlib.Path({source!r})"
         )
-    return source, "<string>"
+    return with_newlines(source), "<string>"
 
 
 def check_flag(name: str, value: object) -> None:

@@ -61,11 +61,18 @@ def read_text(path: Path, most: int = MOST_TEXT) -> str:
 def decoded(data: bytes, name: str) -> str:
     """A text of a file of this name; ``ArgumentError`` if it is none."""
     try:
-        return data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
+        text = data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
     except UnicodeDecodeError as error:
         raise ArgumentError(
             f"{name} is not UTF-8 text (byte {error.start}); save it as such"
         ) from None
+    return with_newlines(text)
+
+
+def with_newlines(text: str) -> str:
+    """A text whose lines end with ``\\n``, whatever they ended with: with ``\\r`` alone, a comment
+    would take in all that follows."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_whole(path: Path) -> None:

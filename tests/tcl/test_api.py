@@ -52,6 +52,18 @@ def test_define_and_call() -> None:
     assert T.mm.__doc__ == "mm(A, B) -> (C)"
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_a_comment_ends_where_its_line_ends(tmp_path: Path, end: str) -> None:
+    """So that the statement behind it counts."""
+    text = end.join(("def f(float(N) X) -> (Y) {", "Y(n) = X(n) # copy", "Y(n) = Y(n) + 1", "}"))
+    file = tmp_path / "f.tc"
+    file.write_bytes(text.encode())
+    for source in (text, file):
+        assert tcl.define(source).f(np.ones(2, np.float32)).tolist() == [2, 2]
+    with pytest.raises(tcl.TclSemanticError, match=r"^<string>:3:8: error: .*'Z'"):
+        tcl.define(text.replace("Y(n) + 1", "Z(n) + 1"))
+
+
 def test_scalars() -> None:
     T = tcl.define("def scale(float(N) X, float a, int32 k) -> (Y) { Y(i) = a * X(i) + k }")
     np.testing.assert_allclose(T.scale(rand(4), 2.5, 3), 2.5 * rand(4) + 3, rtol=1e-6)
