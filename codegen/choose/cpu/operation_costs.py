@@ -336,9 +336,12 @@ def _is_power_of_two(divisor: ir.Value) -> bool:
     return index is not None and not index.terms and abs(index.constant).bit_count() == 1
 
 
+def adds_floats(value: ir.Value) -> bool:
+    return isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type.is_float
+
+
 def _added_cycles(value: ir.Value) -> float:
-    adds = isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type.is_float
-    return OPERATION_CYCLES if adds else 0.0
+    return OPERATION_CYCLES if adds_floats(value) else 0.0
 
 
 def _converted_cycles(value: ir.Value) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess
+from tcl.codegen.choose.cpu.operation_costs import adds_floats
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, walk
 from tcl.common.dataclass import dataclass
@@ -83,7 +84,7 @@ def repeated_values(
     named = [(let.name, let.value) for let in nest.point.lets]
     for name, value in (*named, ("", nest.point.value)):
         every = list(walk(value))
-        fused = {id(c) for v in every if _adds_floats(v) for c in children(v)}
+        fused = {id(c) for v in every if adds_floats(v) for c in children(v)}
         parts: dict[int, _Parts | None] = {}
         for v in reversed(every):  # what is inside comes first
             parts[id(v)] = made = _parts(v, [parts[id(c)] for c in children(v)], reads, known)
@@ -134,10 +135,6 @@ def _parts(
         if len(every) <= _MOST
         else None
     )
-
-
-def _adds_floats(value: ir.Value) -> bool:
-    return isinstance(value, ir.Binary) and value.op in ("+", "-") and value.type.is_float
 
 
 def _operation(value: ir.Value) -> Hashable:
