@@ -29,10 +29,6 @@ def call(b: Builder, name: str, arguments: Sequence[Val]) -> Val:
     return call_formula(b, symbol, _FORMULAS[name], arguments)
 
 
-def _special(name: str, argument: Number) -> Number:
-    return Number(argument.b, call(argument.b, name, [argument.value]))
-
-
 def _builtin(name: str, argument: Number) -> Number:
     """A formula of ``vector``."""
     return Number(argument.b, vector.call(argument.b, name, [argument.value], "double"))
