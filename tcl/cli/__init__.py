@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tcl import __version__
-from tcl.cli.meant import Commands, with_meant_entry, with_meant_options
+from tcl.cli.meant import Commands, with_meant_options, with_meant_words
 from tcl.cli.output import exit_code, raising, written
 from tcl.common.errors import TclError
 
@@ -61,7 +61,7 @@ class _Lazy(Commands):
                 if isinstance(error, click.NoSuchOption):
                     error = with_meant_options(error)
                 elif isinstance(error, click.UsageError):
-                    error = with_meant_entry(error)
+                    error = with_meant_words(error)
                 said = io.StringIO()
                 error.show(said)
                 text = _CLICKS.sub("error: ", said.getvalue())

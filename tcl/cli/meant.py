@@ -65,17 +65,21 @@ def sizes_apart(words: Iterable[str]) -> str:
     return f"{size} is a size, not a file; {rule}" if size else ""
 
 
-def with_meant_entry(error: click.UsageError) -> click.UsageError:
-    """An error that says how sizes are given, or how a def is chosen, if a command that takes these
-    got too many words."""
+def with_meant_words(error: click.UsageError) -> click.UsageError:
+    """An error that says what is meant by too many words: sizes, or a def; or that a command takes
+    none."""
     if error.ctx is None or not error.message.startswith("Got unexpected extra argument"):
         return error
-    if not any("--entry" in p.opts for p in error.ctx.command.get_params(error.ctx)):
+    parameters = error.ctx.command.get_params(error.ctx)
+    if any("--entry" in p.opts for p in parameters):
+        if apart := sizes_apart(re.findall(r"[^\s()]+", error.message)):
+            return click.UsageError(apart, error.ctx)
+        rule = "there is one FILE, and --entry chooses a def of it"
+    elif not any(isinstance(p, click.Argument) for p in parameters):
+        rule = f"{error.ctx.command_path} takes options only"
+    else:
         return error
-    if apart := sizes_apart(re.findall(r"[^\s()]+", error.message)):
-        return click.UsageError(apart, error.ctx)
-    message = f"{error.message}: there is one FILE, and --entry chooses a def of it"
-    return click.UsageError(message, error.ctx)
+    return click.UsageError(f"{error.message}: {rule}", error.ctx)
 
 
 def with_meant_options(error: click.NoSuchOption) -> click.UsageError:

@@ -153,6 +153,13 @@ def test_a_def_as_a_word_of_its_own(mm: Path) -> None:
         assert f"({words[1]}): there is one FILE, and --entry chooses a def" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["devices", "cache list", "bench cpu"])
+def test_a_word_for_a_command_that_takes_none(command: str) -> None:
+    done = here(*command.split(), "h200")
+    assert done.returncode == 2
+    assert f" {command} takes options only" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["show", "run", "check", "tune"])
 def test_sizes_that_a_space_parts_are_no_files(mm: Path, command: str) -> None:
     done = here(command, mm, "--sizes", "M=3,", "K=4,", "N=5")
