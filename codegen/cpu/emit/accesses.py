@@ -150,7 +150,9 @@ class AccessEmitter:
             return self._load_from_row(at, at.places, load.ref, layout)
         same = at.apart(0) and not at.spread
         first = mask == leading(scope.lanes, scope.active)
-        if mask is None or (same and (load.total or first)):  # the first lane's is there for all
+        # The first lane's is there for all, and so is one element inside of the tensor.
+        one = scope.lanes > 1 and self.addresses.always_inside(load.ref)
+        if mask is None or (same and (load.total or first or one)):
             return self._load(at, load.ref.tensor, layout, scope)
         if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):
             return self._load_leading(at, load.ref.tensor, layout, scope)

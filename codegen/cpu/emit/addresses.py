@@ -216,6 +216,13 @@ class Addresses:
                     return False
         return True
 
+    def always_inside(self, ref: ir.TensorRef) -> bool:
+        """Whether an element is read inside of its tensor whatever data say: where a subscript that
+        is checked is not, that is recorded, and the first index is taken."""
+        layout = self.program.tensor(ref.tensor).layout
+        sized = not any(isinstance(extent, Size) for extent in layout.extents)
+        return sized and all(s.check for s in ref.computed) and self.stays_inside(ref)
+
     def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
         """Where the lanes of ``X((i + 1) % N)`` or ``X((N - i) % N)`` lie, if at most one of
         them is at an end; None for other places."""

@@ -95,10 +95,11 @@ def _divide(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
     divisor = b.select(unsafe, b.constant(1, right.type), right)
     name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
     inverted = b.select(zero, b.constant(1, right.type), right) if right.lanes == 1 else None
-    if left.lanes > 1 and t.bits == 64 and not _is_power_of_two(right):
+    lanes = max(left.lanes, right.lanes)
+    if lanes > 1 and t.bits == 64 and not _is_power_of_two(right):
         short, long = _by_short_floats(b, op, left, inverted or divisor, signed)
         result = rarely(b, long, short, lambda: b.binary(name, left, divisor))
-    elif left.lanes > 1 and t.bits < 64 and right.text.startswith("%"):
+    elif lanes > 1 and t.bits < 64 and right.text.startswith("%"):
         result = _by_floats(b, op, left, divisor, t, inverted)
     else:
         result = b.binary(name, left, divisor)

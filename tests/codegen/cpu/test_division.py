@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -62,14 +63,15 @@ def test_quotients(type_: str, divisors: str) -> None:
     assert np.abs(apart).max() <= 2
 
 
-@pytest.mark.parametrize("divisors", ["one", "many"])
+@pytest.mark.parametrize("divisors", ["one", "many", "of one"])
 @pytest.mark.parametrize(
     "type_", [f"{kind}{k}" for kind in ("int", "uint") for k in (8, 16, 32, 64)]
 )
 def test_integers_of_vectors(type_: str, divisors: str) -> None:
-    """Quotients and remainders of lanes by one number, which are products with its inverse, and by
-    as many, at all edges: of 64 bits, of numbers that floats tell apart, and of others."""
-    by_one = divisors == "one"
+    """Quotients and remainders of lanes by one number, which are products with its inverse, by as
+    many, and of one number by lanes, at all edges: of 64 bits, of numbers that floats tell apart,
+    and of others."""
+    by_one = divisors != "many"
     second = f"{type_}(M) D" if by_one else f"{type_}(M, N) D"
     d = "D(m)" if by_one else "D(m, n)"
     text = (
@@ -89,7 +91,12 @@ def test_integers_of_vectors(type_: str, divisors: str) -> None:
     of = np.concatenate([wrapped, many, many >> many.dtype.type(info.bits // 2)])
     given = by if by_one else np.repeat(by, len(of)).reshape(len(by), len(of))
     sized = sized_of(text, of, given)
-    options = MappingOptions("naive", nests=(NestOptions(vectorize=(1, 8)),) * 2)
+    lanes, device = (0 if divisors == "of one" else 1, 8), host_cpu()
+    options = MappingOptions("naive", nests=(NestOptions(vectorize=lanes),) * 2)
+    source = emit_program(schedule(sized, options, device), device).text
+    assert info.bits == 64 or not re.search("[su](div|rem) <", source), (
+        "LLVM would divide each lane"
+    )
     found = [np.empty((len(by), len(of)), type_) for _ in range(2)]
     compile_cpu(sized, options)((of, given), tuple(found))
     one = np.where(by == 0, 1, by).astype(object)[:, None]

@@ -96,6 +96,22 @@ def test_what_is_selected_for_all_lanes_is_one_element() -> None:
         run(text, c, t, material + 1, options=options)
 
 
+def test_what_is_selected_for_some_lanes_is_one_element() -> None:
+    """It is read whether they need it or not. An index outside is an error if some lane does."""
+    text = """def f(float(V) W, int32(L) Word, int32(K) Most) -> (R) {
+        R(k) +=! Word(l) < Most(k) ? W(Word(l)) : -1 }"""
+    w, word = np.arange(1, 6, dtype=np.float32), np.array([0, 1, 4, 3, 7, 2, 600], np.int32)
+    most = np.array([0, 5, 3, 1, 2, -1, 5, 4], np.int32)
+    sized, options = sized_of(text, w, word, most), MappingOptions("naive").vectorize(8)
+    kernel = emit_program(cpu.schedule(sized, options, host_cpu()), host_cpu())
+    assert "masked.gather" not in kernel.text
+    (found,) = run(text, w, word, most, options=options)
+    expected = np.where(word[:, None] < most, w[np.minimum(word, 4), None], -1).sum(0)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(IndexError):
+        run(text, w, word, most + 3, options=options)
+
+
 @pytest.mark.parametrize("type_", ["uint8", "int16"])
 @pytest.mark.parametrize("points", [5, 27, 45, 103])
 def test_a_part_of_a_vector_of_narrow_numbers_is_read_in_pieces(type_: str, points: int) -> None:
