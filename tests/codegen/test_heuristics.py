@@ -792,6 +792,18 @@ def test_chunks_of_few_sums_do_not_tear_the_rows_that_are_made_of_them() -> None
     assert not found.chunk and found.vectorize == (1, 16)
 
 
+@pytest.mark.parametrize(("features", "lane"), [(33, 0), (1024, 1)])
+def test_rows_that_data_select_alike_are_lanes_if_the_first_cache_holds_them(
+    features: int, lane: int
+) -> None:
+    text = """float(N, F) X, uint8(T, 6) Feature, float(T, 6) Border) -> (Y) {
+        Y(n, t) +=! X(n, Feature(t, d)) > Border(t, d)
+    }"""
+    program = lower(sized(text, (700, features), (90, 6), (90, 6)))
+    found = heuristic(program, program.nests[0], ZEN4)
+    assert (found.vectorize or (-1, 1))[0] == lane
+
+
 def test_rows_that_one_vector_would_hold_are_done_in_two_halves() -> None:
     """Fewer vectors lie in two lines then; where vectors are whole, nothing is gained."""
     text = """double(N, K) D, double(N, K) X) -> (Y) {

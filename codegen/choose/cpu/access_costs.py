@@ -26,6 +26,8 @@ from tcl.codegen.choose.cpu.costs import (
     PANEL_WRITTEN_CYCLES,
     REMAINDER_CYCLES,
     SCALAR_LOAD_CYCLES,
+    SELECTED_BYTES,
+    SELECTED_LANE_CYCLES,
     SHUFFLE_CYCLES,
     SORTED_APART,
     VECTOR_LOAD_CYCLES,
@@ -82,6 +84,8 @@ class OperandAccess:
     """... which lies so in memory, or is put together, ..."""
     turned: bool = False
     """... and whose highest bits are turned where it is read."""
+    selecting: frozenset[str] = frozenset()
+    """The dimensions that decide which data select it."""
     moving: frozenset[str] = frozenset()
     """The dimensions that decide which element it is."""
     in_row: frozenset[str] = frozenset()
@@ -131,9 +135,11 @@ class OperandAccess:
         if lanes > 1 and lane in self.in_row:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
         if self.scattered and not self.moved and stride != self.itemsize:
-            each = lanes > 1 and lane in self.moving
-            found = LISTED_LANE_CYCLES if lane in self.listed else GATHERED_LANE_CYCLES
-            return found * lanes if each else 2 * SCALAR_LOAD_CYCLES
+            if lanes == 1 or lane not in self.moving:
+                return 2 * SCALAR_LOAD_CYCLES
+            if self.selects_for_all(lane, lanes):
+                return SELECTED_LANE_CYCLES * lanes
+            return lanes * (LISTED_LANE_CYCLES if lane in self.listed else GATHERED_LANE_CYCLES)
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
             between = abs(stride) / self.itemsize
@@ -216,6 +222,12 @@ class OperandAccess:
             return COPY_IN_ORDER_CYCLES * COPY_FROM_FAR_FACTOR if far else COPY_IN_ORDER_CYCLES
         neighbours = self.itemsize in self.strides.values()
         return COPY_APART_CYCLES if far or not neighbours else COPY_TRANSPOSED_CYCLES
+
+    def selects_for_all(self, lane: str, lanes: int) -> bool:
+        """Whether data select an element of each lane's row alike, and the first cache holds these
+        rows, which are a fixed distance apart."""
+        apart = 0 if lane in self.selecting else lanes * abs(self.strides.get(lane, 0))
+        return self.scattered and 0 < apart <= SELECTED_BYTES and self.itemsize >= 4
 
     def in_tile(
         self,
@@ -377,6 +389,7 @@ def access_of(
         selecting if any(s.check for s in computed) else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
         wrapped=_wrapped(layout, load.ref) if MASKED_STORES in present else {},
+        selecting=selecting,
         moving=selecting.union(strides),
         in_row=selecting - strides.keys() if held else frozenset(),
         moved=_moved(layout, load.ref, program.nest(nest.name), nest.point) if computed else {},

@@ -28,6 +28,7 @@ from tcl.codegen.choose.cpu.costs import (
     OTHER_LINE_CYCLES,
     PANEL_LOAD_L1_CYCLES,
     PANEL_LOAD_L2_CYCLES,
+    SELECTED_LANE_CYCLES,
     SHUFFLE_CYCLES,
     TRANSPOSED_ALONE,
     TRANSPOSED_BESIDE,
@@ -211,7 +212,7 @@ def read_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple
     checked = set()
     for access, conversion in zip(core.reads, core.conversions, strict=True):
         each = access.in_tile(lane, lanes, sizes)
-        selected = access.scattered and each >= lanes
+        selected = access.scattered and each >= SELECTED_LANE_CYCLES * lanes
         if selected or (access.is_apart(lane) and core.results.get(lane or "", 0) > lanes):
             each *= core.filled(lane)
         if access.strides.get(lane or "") == access.itemsize:

@@ -700,7 +700,10 @@ def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
         few = all(2 * n <= core.lanes for n in core.results.values()) and dim.extent >= core.lanes
         return in_order or few or any(_is_sorted(a, dim.name) for a in core.reads)
     copied = any(a.stageable and dim.name in a.strides for a in core.reads)
-    return in_order or copied or _fills_between_lanes(core, dim.name)
+    selected = core.nest.reduces and any(
+        a.selects_for_all(dim.name, core.lanes) for a in core.reads
+    )
+    return in_order or copied or selected or _fills_between_lanes(core, dim.name)
 
 
 def _fills_between_lanes(core: Core, lane: str) -> bool:

@@ -171,8 +171,9 @@ def test_what_indices_decide_of_an_update_is_a_branch() -> None:
 def test_what_data_decide_of_a_sum_without_lanes_is_no_branch() -> None:
     """LLVM would make one, as it takes a condition of what was just read to wait for memory."""
     rng = np.random.default_rng(1)
-    x, border = rng.random((70, 33), np.float32), rng.random((9, 6), np.float32)
-    asked, worth = rng.integers(0, 33, (9, 6)).astype(np.uint8), np.arange(6, dtype=np.int32)
+    # Of rows of 33, several would be lanes.
+    x, border = rng.random((70, 1033), np.float32), rng.random((9, 6), np.float32)
+    asked, worth = rng.integers(0, 255, (9, 6)).astype(np.uint8), np.arange(6, dtype=np.int32)
     text = """def f(float(N, F) X, uint8(T, 6) J, float(T, 6) B, int32(6) W) -> (P) {
         P(n, t) +=! X(n, J(t, d)) > B(t, d) ? W(d) : 0 }"""
     kernel, branches = _branches(text, x, asked, border, worth)
