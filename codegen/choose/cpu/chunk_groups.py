@@ -206,7 +206,7 @@ class ChunkGroup:
                 continue
             cut = {dims[position]: n for dims, n in zip(self.shared, sizes, strict=True)}
             shorter = [d for d, n in cut.items() if n < min(whole.unit(d), nest.dim(d).extent)]
-            if whole.lane in shorter or (shorter and nest.reduces):
+            if shorter:
                 dims = tuple(replace(d, extent=cut.get(d.name, d.extent)) for d in nest.dims)
                 part = fastest(program, replace(nest, dims=dims), device)
                 lost += max(0.0, part.cycles * self.count(sizes) - whole.cycles)
