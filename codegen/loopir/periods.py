@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.conditions import Bound, index_of
+from tcl.codegen.loopir.conditions import Bound, bounds_of, index_of
 from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, values_of, walk, with_values
 from tcl.grammar.ranges.intervals import operation
 from tcl.grammar.sizes.varying import Size, Undecided, provably_at_least, representative
-from tcl.grammar.syntax.types import INT64
+from tcl.grammar.syntax.types import BOOL, INT64
 from tcl.grammar.tree.size_expressions import quotient
 
 Piece: TypeAlias = tuple[ir.Affine, tuple[Bound, ...]]
@@ -98,8 +98,32 @@ def piece_of(
                     return found
             one, other = (piece_of(side, dims, lets, known) for side in (left, right))
             return None if one is None or other is None else _on_one_side(op, one, other, dims)
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            usual = usual_side(condition, dims)
+            found = usual and piece_of(then if usual[1] else otherwise, dims, lets, known)
+            return found and usual and (found[0], tuple(dict.fromkeys((*found[1], *usual[0]))))
     index = index_of(value)
     return None if index is None else (index, ())
+
+
+def usual_side(
+    condition: ir.Value, dims: Mapping[str, ir.Dim]
+) -> tuple[tuple[Bound, ...], bool] | None:
+    """Bounds within which a condition holds, or within which it does not, and which it is: those
+    within which the middle of the points lies."""
+    for holds, side in ((True, condition), (False, ir.Unary("!", condition, BOOL))):
+        bounds = bounds_of(side)
+        if bounds is not None and all(_has_middle(bound, dims) for bound in bounds):
+            return tuple(bounds), holds
+    return None
+
+
+def _has_middle(bound: Bound, dims: Mapping[str, ir.Dim]) -> bool:
+    index, most = bound
+    if any(name not in dims for name, _ in index.terms):
+        return False
+    low, high = index.interval(dims)
+    return representative(low) + representative(high) < 2 * representative(most)
 
 
 def _between_multiples(

@@ -1928,6 +1928,15 @@ def test_padding_of_strided_windows_is_asked_for_once_per_tile() -> None:
     assert "let y" not in found
 
 
+def test_mirrored_borders_are_asked_for_once_per_tile() -> None:
+    text = """float(H, W) X, float(5) F) -> (Y) { Y(h, w) +=! F(i) * F(j) * X(
+        y < 0 ? -y : y < H ? y : 2 * H - 2 - y, x < 0 ? -x : x < W ? x : 2 * W - 2 - x)
+            where h in 0:H, w in 0:W, y = h + 2 * i - 4, x = w + 2 * j - 4 }"""
+    found = show(schedule(sized(text, (118, 131), (5,)), DEFAULT, ZEN4))
+    inside = found.split("where all points have")[1].split("elsewhere")[0]
+    assert "X(" in inside and "?" not in inside
+
+
 def test_columns_from_afar_are_read_in_long_pieces() -> None:
     """Rows that share a condition alone: twelve of them would be read a line of each at a time."""
     days = """float(Y, D, S) Low, int16(S) Sow) -> (O) {

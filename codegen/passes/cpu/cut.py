@@ -13,12 +13,13 @@ import numpy as np
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import Bound, besides, bounds_of, bounds_within, parts
-from tcl.codegen.loopir.periods import periods_of, within_periods
+from tcl.codegen.loopir.periods import periods_of, usual_side, within_periods
 from tcl.codegen.loopir.terms import guard, guards
 from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
+from tcl.grammar.syntax.types import BOOL
 
 _WORTH = 7 / 8
 """The part of the points at which bounds hold up to which loops are cut: at borders alone, as of
@@ -104,7 +105,11 @@ def bounds_asked(nest: ir.Nest, points: Sequence[ir.Point]) -> tuple[Bound, ...]
     found: list[Bound] = []
     if nest.reduces:
         selects = (v for p in points for v in walk(p.value) if isinstance(v, ir.Select))
-        found += bounds_within(part for each in selects for part in parts(each.condition))
+        dims = {d.name: d for d in nest.dims}
+        for condition in dict.fromkeys(each.condition for each in selects):
+            usual = usual_side(condition, dims)
+            others = usual[0] if usual and not usual[1] else bounds_within(parts(condition))
+            found += others
     lane = None if nest.reduces or nest.lane is None else nest.lane.dim
     if lane is not None:
         found += [
@@ -142,6 +147,9 @@ def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point
         value = rebuilt(value, chosen)
         if not isinstance(value, ir.Select):
             return value
+        fails = bounds_of(ir.Unary("!", value.condition, BOOL))
+        if fails and all(bound in bounds for bound in fails):
+            return value.otherwise
         condition = besides(value.condition, bounds)
         return value.then if condition is None else replace(value, condition=condition)
 

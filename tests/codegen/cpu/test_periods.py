@@ -47,6 +47,10 @@ def place(rng: random.Random, index: str, extent: int) -> str:
             f"max(min({index} - {more}, {extent - 1}), 0)",
             f"min({extent - 1}, max({far} - {index}, 0)) / {by}",
             f"min(max({index} + {more} - 3, 0), ({far} + 2 * {index}) % {extent})",
+            f"({index} < {more} ? 0 : min({index} - {more}, {extent - 1}))",
+            f"({index} > {far} ? {extent - 1} : {index} < {extent} ? {index} : 0)",
+            f"({index} + {more} >= {extent} ? {more % extent} : {index} + {more})",
+            f"(!({index} > {more}) ? {extent - 1} : min({index} - {more}, {extent - 1}))",
         ]
     )
 
