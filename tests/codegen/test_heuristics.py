@@ -505,6 +505,23 @@ def test_sums_along_rows_have_accumulators_along_a_row_or_in_several_rows() -> N
         assert rows > 1
 
 
+@pytest.mark.parametrize(
+    ("reduction", "others"),
+    [("max=! A(m, n)", ""), ("+=! A(m, n)", ""), ("+=! A(m, n) * X(n)", ", float(N) X")],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_from_memory_are_read_one_by_one_where_processors_read_ahead(
+    reduction: str, others: str, threads: int
+) -> None:
+    text = f"float(M, N) A{others}) -> (S) {{ S(m) {reduction} }}"
+    shapes = ((20_000, 3000), (3000,))[: 2 if others else 1]
+    for device, alone in ((ZEN4, True), (CASCADE_LAKE, False)):
+        found = chosen(replace(device, threads=threads), text, *shapes)
+        assert found.vectorize == (1, device.vector_bits // 32)
+        rows, _ = found.register or ()
+        assert (rows <= 1) == alone
+
+
 def test_short_pieces_of_rows_are_no_long_row() -> None:
     """What the gradient of a filter adds up lies in rows of 54 elements, in many images."""
     text = """float(N, F, P, Q) G, float(N, C, H, W) I) -> (K) {
@@ -1714,7 +1731,7 @@ def test_functions_of_what_all_lanes_share_are_called_for_vectors() -> None:
 def test_tiles_of_rows_hold_what_loops_do_not_leave_out() -> None:
     text = """float(B, N, N) A, float(B, N) X) -> (Y) {{
         Y(b, i) +=! {} ? A(b, i, j) * X(b, j) : 0 }}"""
-    shapes = (4, 1000, 1000), (4, 1000)
+    shapes = (4, 600, 600), (4, 600)
     assert any(plans(text.format("j <= i"), *shapes)[0].tile or ())
     assert not any(plans(text.format("(j <= i && i - j < 48)"), *shapes)[0].tile or ())
 

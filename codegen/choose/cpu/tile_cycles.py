@@ -44,6 +44,7 @@ from tcl.codegen.choose.cpu.footprints import (
     cached_bytes,
     far_row_cycles,
     memory_cycles,
+    surely_cached,
     with_refills,
 )
 from tcl.codegen.choose.cpu.lanes_model import along_lanes
@@ -79,7 +80,11 @@ works on the one before."""
 _AHEAD = 128
 """Steps of a register tile from which on memory is read ahead along its rows."""
 _ALONE = 0.5
-"""How much longer memory takes for a single row."""
+"""How much longer memory takes for a single row where the processor does not read ahead ..."""
+_BESIDE = 0.5
+"""... and, where it does, for several rows side by side. On Zen 4, maxima and products of rows of
+4 KB one by one take .5 to .6 of the time of 3 to 8 side by side, .6 to .8 with two threads; sums of
+16 KB .75 to 1."""
 _ROUNDED = 1.0 - 1e-9
 """For sums that are added up in another order."""
 
@@ -203,12 +208,19 @@ def _waits(
     along = lane is not None and core.dims[lane].reduction
     apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
     waits = steps < _AHEAD and steps * apart > _LOOKAHEAD
+    one_by_one = _reads_rows_one_by_one(core)
     placed = zip(core.reads, staged, along_lanes(core, lane).in_rows, strict=True)
     for access, copied, in_rows in placed:
         # Words that are put together come from panels, and what rows of lists read again.
         again = (access.is_made or bool(core.compacted)) and copied
         kept = access.whole < cached_bytes(core.device)
         in_place = in_rows and not copied
+        far = access.whole > surely_cached(core.device)
+        if one_by_one and far and not copied:
+            rows = access.count({n: s for n, s in sizes.items() if n != lane or not along})
+            if rows > 1 or (lane in access.strides and not along):
+                yield memory_cycles(core, access) * _BESIDE
+            continue
         ahead = waits and along and in_place and kept and _in_one_piece(core, access)
         waited = waits and not ahead
         # Where the processor does not do so, prefetches ask for what the last cache keeps.
@@ -219,7 +231,8 @@ def _waits(
             lanes = 1 if along else core.lanes
             rows = access.count({n: s for n, s in sizes.items() if n != lane or not along})
             yield far_row_cycles(core, access, rows * lanes)
-        if along and not ((kept or _reads_alone(core)) and _in_one_piece(core, access)):
+        followed = kept or core.device.reads_ahead
+        if along and not (followed and _in_one_piece(core, access)):
             # Memory is faster if several rows are read side by side, and so are short pieces
             # of rows; of a long row in a cache the core reads ahead.
             rows = access.count({n: s for n, s in sizes.items() if n != lane})
@@ -472,11 +485,18 @@ def _crossing_cycles(core: Core, lane: str | None, sizes: Mapping[str, int]) -> 
     return ROWS_CROSSING_CYCLES * target.count(rows) * (0.5 if on_lines else 1.0)
 
 
-def _reads_alone(core: Core) -> bool:
-    """Whether one row fills the memory's time for a core: where the processor reads ahead far
-    enough, as long as no other core of the kernel does. On Zen 4, sums of rows one by one take
-    .87 of the time of eight side by side with one thread, and 1.15 times as long with two."""
-    return core.device.reads_ahead and core.device.threads == 1
+def _reads_rows_one_by_one(core: Core) -> bool:
+    """Whether memory is fastest if reductions go through one row after the other: where the
+    processor reads ahead by itself, and each result has rows of its own of all operands from
+    memory, each in one piece."""
+    if not (core.reduced and core.device.reads_ahead):
+        return False
+    placed = zip(core.reads, core.shared, strict=True)
+    return not any(
+        shared or a.scattered or a.selecting or not _in_one_piece(core, a)
+        for a, shared in placed
+        if a.whole > surely_cached(core.device)
+    )
 
 
 def _in_one_piece(core: Core, access: OperandAccess) -> bool:
