@@ -221,7 +221,8 @@ class Addresses:
         is checked is not, that is recorded, and the first index is taken."""
         layout = self.program.tensor(ref.tensor).layout
         sized = not any(isinstance(extent, Size) for extent in layout.extents)
-        return sized and all(s.check for s in ref.computed) and self.stays_inside(ref)
+        checked = all(s.check and not self.unchecked for s in ref.computed)
+        return sized and checked and self.stays_inside(ref)
 
     def wrapped(self, ref: ir.TensorRef, scope: Scope) -> Wrapped | None:
         """Where the lanes of ``X((i + 1) % N)`` or ``X((N - i) % N)`` lie, if at most one of
