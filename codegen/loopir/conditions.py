@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable, Iterator
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, walk
-from tcl.grammar.syntax.types import BOOL
+from tcl.grammar.sizes.varying import provably_at_least
+from tcl.grammar.syntax.types import BOOL, Kind
 
 Bound = tuple[ir.Affine, int]
 """An index expression that is less than a number."""
@@ -99,7 +100,9 @@ def bounds_of(condition: ir.Value) -> list[Bound] | None:
 
 
 def index_of(value: ir.Value) -> ir.Affine | None:
-    """A value as an index expression; None where it is none."""
+    """A value as an index expression; None where it is none. Of unsigned types, which wrap below 0,
+    only constants are."""
+    found: ir.Affine | None = None
     match value:
         case ir.Position(index=index):
             return index
@@ -108,13 +111,17 @@ def index_of(value: ir.Value) -> ir.Affine | None:
         case ir.Cast(operand=operand, type=type_) if not (
             type_.is_float or operand.type.is_float or type_.bits < operand.type.bits
         ):
-            return index_of(operand)
+            found = index_of(operand)
         case ir.Unary(op="-", operand=operand):
             found = index_of(operand)
-            return None if found is None else found.scaled(-1)
+            found = None if found is None else found.scaled(-1)
         case ir.Binary(op="+" | "-" as op, left=left, right=right):
             one, other = index_of(left), index_of(right)
             if one is None or other is None:
                 return None
-            return one + (other if op == "+" else other.scaled(-1))
-    return None
+            found = one + (other if op == "+" else other.scaled(-1))
+    if found is None or (found.terms and value.type.kind is Kind.INT):
+        return found
+    least, most = value.type.limits
+    held = provably_at_least(found.constant, least) and provably_at_least(most, found.constant)
+    return found if held and not found.terms else None

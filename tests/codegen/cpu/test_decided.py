@@ -37,6 +37,19 @@ def test_conditions_of_points_that_are_written_out_are_decided(type_: str) -> No
     assert not re.search(r"icmp \w+ i\d+ -?\d+, -?\d", source)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["uint32(i - 5) < 300", "uint64(i) - 5 < 300", "-uint32(i) < 9", "uint32(i - 5) >= 300"],
+)
+def test_indices_that_are_unsigned_wrap_below_zero(condition: str) -> None:
+    x = np.arange(1, 321, dtype=np.float32)
+    text = f"""def f(float(320) X) -> (O, P) {{
+        O(i) = X({condition} ? i : 2) where i in 0:320
+        P(n) +=! {condition} ? X(i) : 0 where i in 0:320, n in 0:3 }}"""
+    for options in (MappingOptions("naive"), MappingOptions("mlp")):
+        check_cpu(sized_of(text, x), [x], options)
+
+
 def _branches(text: str, *arrays: np.ndarray) -> tuple[str, list[str]]:
     """A def's default on Zen 4, and the conditions by which its branches go on, but for those that
     end loops and those of subscripts outside of tensors."""
