@@ -30,7 +30,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import is_free
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.sizes.varying import Size, provably_equal
-from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
+from tcl.grammar.syntax.types import BOOL, INT64, Kind, ScalarType
 
 
 class Values:
@@ -203,12 +203,19 @@ class Values:
                 return self.b.select(holds, *quotients)
         right = self.value(value.right, scope)
         if value.op in COMPARISONS:
-            one, other = self.b.interval(left), self.b.interval(right)
+            one, other = (self._numbers(each, value.left.type) for each in (left, right))
             known = settled(value.op, one, other) if one and other else None
             if known is not None:
                 return self.b.constant(known, "i1")
             return compare(self.b, value.op, left, right, value.left.type)
         return arithmetic(self.b, value.op, left, right, value.type)
+
+    def _numbers(self, value: Val, type_: ScalarType) -> tuple[int, int] | None:
+        """The smallest and the largest number of a type that a value may be, if these are known."""
+        ends = self.b.interval(value)
+        if ends is None or ends[0] >= 0 or type_.kind is not Kind.UINT:
+            return ends
+        return (ends[0] + (1 << type_.bits), ends[1] + (1 << type_.bits)) if ends[1] < 0 else None
 
     def _ends(
         self, first: Val, start: int, step: int, lanes: int, type_: ScalarType

@@ -50,6 +50,13 @@ def test_indices_that_are_unsigned_wrap_below_zero(condition: str) -> None:
         check_cpu(sized_of(text, x), [x], options)
 
 
+def test_unsigned_numbers_that_are_known_have_no_sign() -> None:
+    text = "def f(uint8(4) X) -> (O) { O(m) +=! uint8(n - 3) > 1 ? 7 : 2 where m in 0:4, n in 0:7 }"
+    x = np.zeros(4, np.uint8)
+    (found,) = run(text, x, options=MappingOptions("mlp"))
+    assert found.tolist() == [5 * 7 + 2 * 2] * 4  # of -3, -2 and -1, and 5 and 6
+
+
 def _branches(text: str, *arrays: np.ndarray) -> tuple[str, list[str]]:
     """A def's default on Zen 4, and the conditions by which its branches go on, but for those that
     end loops and those of subscripts outside of tensors."""
