@@ -278,8 +278,10 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
         work += divided - (1.0 - DIVIDED_SHARE) * min(work, divided)
     if along.called:
         called = _sum(core, lane, sizes, along.called)
-        if called > CALLS_ALONE * work:  # else the rest runs where halves would wait
-            work -= (1.0 - WHOLE_CALL / 2) * called
+        beside, alone = CALLS_ALONE
+        if called > beside * work:  # else the rest runs where halves would wait
+            share = min(1.0, (called / max(work, called) - beside) / (alone - beside))
+            work -= share * (1.0 - WHOLE_CALL / 2) * called
     return work
 
 
