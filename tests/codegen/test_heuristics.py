@@ -1613,6 +1613,18 @@ def test_not_where_the_last_chunk_is_shorter(size: int, vectors: int) -> None:
     assert (last.register or ())[1] == vectors
 
 
+def test_lanes_that_the_last_chunk_hardly_fills() -> None:
+    """Pairs of 9 electrons in chunks of 8 and 1, of which the last one has a vector for each."""
+    text = (
+        "double(O, V, Q) B) -> (K, E) { K(i, j, a, b) +=! B(i, a, q) * B(j, b, q)\n"
+        "E(i, j) +=! K(i, j, a, b) * K(i, j, b, a) }"
+    )
+    program = lower(sized(text, (9, 26, 83)))
+    found = plan_cpu(program, MappingOptions("mlp"), ZEN4).options["s0"]
+    assert (found.chunk or ())[1] == 8
+    assert found.vectorize == (3, 4)
+
+
 def test_one_tile_of_columns_need_not_be_a_power_of_two() -> None:
     text = "float(N, C) X) -> (M) { M(c) +=! X(n, c) }"
     assert (chosen(NARROW, text, (400, 22)).register or ())[0] == 3

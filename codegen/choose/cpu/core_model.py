@@ -140,9 +140,9 @@ class Core:
     """Sums that count where comparisons hold, as of ``summed_comparisons``."""
     conversions: tuple[float, ...] = ()
     """Cycles to make another type of each operand, of a vector of it, beside ``arithmetic``."""
-    cut: frozenset[str] = frozenset()
-    """Dimensions of which the last chunk has fewer points: which code is for it is asked inside of
-    all loops."""
+    cut: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Dimensions of which the last chunk has fewer points: how many chunks there are before it, and
+    its points. Which code is for it is asked inside of all loops."""
     bounds: tuple[Bound, ...] = ()
     """Outside of which no point changes anything and loops do not go: from the condition, which the
     nest has not here, ..."""
@@ -567,9 +567,11 @@ def _streams(
         yield group[0], tuple(b - a for a, b in itertools.pairwise(places))
 
 
-def _cut_short(program: ir.Program, name: str) -> frozenset[str]:
+def _cut_short(program: ir.Program, name: str) -> dict[str, tuple[int, int]]:
     """As of ``Core.cut``."""
     nest = program.nest(name)
-    return frozenset(
-        f.dim for f in nest.chunks if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
-    )
+    return {
+        f.dim: divmod(nest.dim(f.dim).extent, f.step)
+        for f in nest.chunks
+        if not provably_equal(f.count * f.step, nest.dim(f.dim).extent)
+    }

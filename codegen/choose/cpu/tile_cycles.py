@@ -104,25 +104,28 @@ class TileParts(NamedTuple):
 def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TileParts:
     """What a nest is done in with a register tile: whole tiles, and those that are cut
     short."""
-    outer = 1
+    outer = 1.0
     units = along_lanes(core, lane).units
     for name, count in units.items():
         if name not in sizes:
-            outer *= count
+            outer *= sum([n * share for n, share in _chunks(core, lane, name, count)])
     # How many parts there are of each kind: first those with no dimension cut short.
     times = outer * (core.share if core.compacted else core.reached(lane, sizes))
     times *= core.taken(lane, sizes)
     found: list[tuple[Mapping[str, int], float]] = [(sizes, times)]
     for name, size in sizes.items():
-        full, rest = divmod(units[name], size)
-        if rest:
+        kinds = dict[int, float]()
+        for count, share in _chunks(core, lane, name, units[name]):
+            full, rest = divmod(count, size)
+            for points, each in ((size, full), (rest, 1)):
+                if points and each:
+                    kinds[points] = kinds.get(points, 0.0) + each * share
+        if kinds.keys() != {size} or kinds[size] != 1.0:
             found = [
-                each
+                (cut if points == size else {**cut, name: points}, times * each)
                 for cut, times in found
-                for each in ((cut, times * full), ({**cut, name: rest}, times))
+                for points, each in kinds.items()
             ]
-        else:
-            found = [(cut, times * full) for cut, times in found]
     parts, left, steps = [], 0.0, _steps(core, lane, sizes)
     for cut, times in found:
         work, stored = _work_and_stores(core, lane, cut)
@@ -132,6 +135,18 @@ def tile_parts(core: Core, lane: str | None, sizes: Mapping[str, int]) -> TilePa
         parts.append((cut, times, work, stored, least))
         left += least
     return TileParts(parts, left, core.before + left * _ROUNDED)
+
+
+def _chunks(core: Core, lane: str | None, dim: str, units: int) -> Sequence[tuple[int, float]]:
+    """The points or vectors of a dimension in a chunk, and how many such chunks there are for each
+    that is whole: the last one may have fewer, of which lanes may fill a smaller part."""
+    if dim not in core.cut:
+        return ((units, 1.0),)
+    whole, rest = core.cut[dim]
+    points = core.dims[dim].extent
+    each = points / (whole * points + rest)
+    last = -(-rest // core.lanes) if dim == lane else rest
+    return ((units, whole * each), (last, each))
 
 
 def _work_and_stores(core: Core, lane: str | None, sizes: Mapping[str, int]) -> tuple[float, float]:
