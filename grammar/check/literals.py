@@ -65,12 +65,12 @@ def _int_type_for(literal: Expr) -> ScalarType:
 def fold(expr: Unary | Binary) -> Expr | str:
     """The value of an operation on literals, or a sentence that says why it has none.
 
-    Any other operation comes back unchanged.
+    Any other operation comes back unchanged, or as such a sentence if it divides an integer by 0.
     """
     operands = [expr.operand] if isinstance(expr, Unary) else [expr.left, expr.right]
     values = [o.value for o in operands if isinstance(o, Const) and o.type.weak]
     if len(values) < len(operands):
-        return expr
+        return _OF_INTEGERS_BY_ZERO if _divides_by_zero(expr) else expr
     if isinstance(expr, Unary):
         result: int | float | bool = -values[0]
     elif expr.op in "/%" and values[1] == 0:
@@ -85,4 +85,18 @@ def fold(expr: Unary | Binary) -> Expr | str:
     return Const(result, expr.type, expr.span)
 
 
+def _divides_by_zero(expr: Unary | Binary) -> bool:
+    """Whether integers are divided by a literal 0, which may be cast."""
+    if not (isinstance(expr, Binary) and expr.op in "/%" and expr.type.is_integral):
+        return False
+    divisor = expr.right
+    while isinstance(divisor, Cast):
+        divisor = divisor.operand
+    return isinstance(divisor, Const) and divisor.value == 0
+
+
+_OF_INTEGERS_BY_ZERO = (
+    "division of an integer by zero, which gives 0 for every value; write another divisor, or 0.0 "
+    "to divide as floats"
+)
 _OF_FLOATS = {**OPERATIONS, "/": operator.truediv, "%": math.fmod}

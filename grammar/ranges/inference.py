@@ -234,8 +234,7 @@ class _Inference:
             why = f"does not fit in 64 bits{sizes}"
             if error.divisor is not None:
                 divisor = self.source.one_line(error.divisor.span)
-                zero = f"{divisor}, which is 0{sizes}" if sizes and divisor != "0" else "0"
-                why = f"divides by {zero}; handle this case with ? :"
+                why = f"divides by {divisor}, which is 0{sizes}; handle this case with ? :"
             message = f"the range of '{clause.index}' {why}"
             raise self._error_at(error.place.span, message) from None
         assert value is not None, "checked"

@@ -630,6 +630,9 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «exp(b(i), 2)»", "takes 1 argument, found 2"),
     ("O(i) = b(i) + «1 / 0»", "division of a number by zero"),
     ("O(i) = b(i) + «5 % 0»", "division of a number by zero"),
+    ("O(i) = «idx(i) / 0»", "an integer by zero, which gives 0 for every value; write another"),
+    ("O(i) = b(i) + «idx(i) % int8(1 - 1)»", "divisor, or 0.0 to divide as floats"),
+    ("O(i) = b(i) where i in 0:«N % 0»", "an integer by zero"),
     ("O(i) = b(i) * («1e308 * 1e10»)", "too large for a float64"),
     ("O(i) = idx(i) + («18446744073709551615 + 1»)", "64 bits"),
     # order of evaluation
