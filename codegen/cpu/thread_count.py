@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcl.common.errors import ArgumentError, VariableError
+from tcl.common.number_format import is_whole_number
 from tcl.common.shown import shown
 
 VARIABLE = "TCL_NUM_THREADS"
@@ -34,7 +35,7 @@ def thread_count(asked: int | None = None, cores: int | None = None) -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return min(MOST, cores or usable_cores())
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST):
+    if not (is_whole_number(text) and len(text) <= 9 and 1 <= int(text) <= MOST):
         raise VariableError(
             f"{VARIABLE} must be a whole number from 1 to {MOST}, not {text[:40]!r}"
         )

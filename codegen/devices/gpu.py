@@ -186,7 +186,7 @@ def find(name: str) -> GpuProfile | None:
     (``cuda:0``); None if nothing is called that. Raises ``ArgumentError`` for a device that is not
     here."""
     wanted = _folded_name(name)
-    device = re.fullmatch(r"cuda(?::(\d+))?", name.strip().lower())
+    device = re.fullmatch(r"cuda(?::([0-9]+))?", name.strip().lower())
     if device:
         return of_device(int(device[1] or 0))
     for known in PROFILES:

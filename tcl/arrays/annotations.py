@@ -16,9 +16,10 @@ from dataclasses import field
 from tcl.common.closest import did_you_mean
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import ArgumentError
+from tcl.common.number_format import is_whole_number
 from tcl.grammar.tree.checked import CheckedDef
 
-_SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
+_SIZES = re.compile(r"# sizes (\w+): *(\w+=[0-9]+(?:, *\w+=[0-9]+)*)$")
 _VALUES = re.compile(r"# values (\w+): *(\S+?) *\.\.(?!\.) *(\S+)$")
 _MEANT = re.compile(
     r"# *(size|value)(s \S+:|s? *\w* *:.*(=|\.\.)|s \w+ (\S+(=|\.\.)\S+[, ]*)+$)", re.IGNORECASE
@@ -188,9 +189,9 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
                 "size; "
                 + (f"the sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none")
             )
-        if value.startswith("-") and value[1:].isdecimal():
+        if value.startswith("-") and is_whole_number(value[1:]):
             raise ArgumentError(f"the size {name} has to be 0 or more, not {value}")
-        if name in checked.sizes and not value.isdecimal():
+        if name in checked.sizes and not is_whole_number(value):
             what = f"a whole number, not '{value}'" if value else "a value"
             raise ArgumentError(f"the size {name} needs {what}; write {_example(checked)}")
         if "=" not in part:

@@ -160,7 +160,7 @@ def target(device: str, threads: int) -> Target:
         if reason := emulator.why_not():
             raise ArgumentError(reason)
         return EmulatedTarget(0, gpu.A100)
-    found = re.fullmatch(r"cuda(?::(\d+))?", device)
+    found = re.fullmatch(r"cuda(?::([0-9]+))?", device)
     if found is None:
         raise ArgumentError(
             f"there is no device {shlex.quote(device)} here; possible devices are cpu, cuda:0 "

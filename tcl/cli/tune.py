@@ -13,6 +13,7 @@ from tcl.cli.grid_file import most_threads, read_grid
 from tcl.cli.settings import check_executor, own_names, search_config
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.lazy import Lazy
+from tcl.common.number_format import is_whole_number
 
 if TYPE_CHECKING:
     from tcl.cli import grid as grids
@@ -194,5 +195,5 @@ def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
             raise click.UsageError(f"--fix needs KNOB=VALUE, not {each!r}")
         if name in fixed:
             raise click.UsageError(f"--fix names the knob {name} twice; leave one of them out")
-        fixed[name] = int(value) if value.isdecimal() else value
+        fixed[name] = int(value) if is_whole_number(value) else value
     return fixed

@@ -1,9 +1,16 @@
-"""Numbers for people: every display writes times, ratios and counts with these."""
+"""Numbers for people: every display writes times, ratios and counts with these, and what people
+write as a whole number is looked at here."""
 
 from __future__ import annotations
 
 import math
 import sys
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether a text has digits alone, of which there is at least one. ``int`` takes further ones,
+    of other scripts, and signs, spaces and ``_``."""
+    return text.isascii() and text.isdigit()
 
 
 def plural(number: int, what: str) -> str:

@@ -538,6 +538,8 @@ def test_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert target("cpu", 2).cores == 2
     with pytest.raises(ArgumentError, match="there is no device cuda:99 here"):
         target("cuda:99", 1)
+    with pytest.raises(ArgumentError, match="there is no device 'cuda:\u0660' here"):
+        target("cuda:\u0660", 1)
     with pytest.raises(ArgumentError, match="there is no device gpu here"):
         target("gpu", 1)
     with pytest.raises(ArgumentError, match="there is no device '' here"):

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.common.errors import VariableError
+from tcl.common.number_format import is_whole_number
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -134,7 +135,7 @@ def _limit() -> int:
     """The most bytes that wait to be used again."""
     text = os.environ.get(VARIABLE, "").strip()
     if text:
-        if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        if not (is_whole_number(text) and len(text) <= 18):
             raise VariableError(f"{VARIABLE} must be a whole number of bytes, not {text[:40]!r}")
         return int(text)
     found = [_MOST]

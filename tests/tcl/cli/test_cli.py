@@ -309,6 +309,10 @@ def test_a_def_without_size_symbols_is_checked_for_its_only_sizes(mm: Path, tmp_
         ("# values a: 0..9", "the comment '# values a' of mm names none of its inputs; did you "),
         ("# values A: 0..2, B: 0..2", "the comment '# values A: 0..2, B: 0..2' of mm is not of "),
         ("# sizes small: M=8 K=9 N=1", "the comment '# sizes small: M=8 K=9 N=1' of mm is not of "),
+        (
+            "# sizes a: M=8, K=\u0669, N=1",
+            "the comment '# sizes a: M=8, K=\u0669, N=1' of mm is not ",
+        ),
         ("# sizes: M=8, K=9, N=1", "the comment '# sizes: M=8, K=9, N=1' of mm is not of the "),
         ("# Sizes a: M=8, K=9, N=1", "the comment '# Sizes a: M=8, K=9, N=1' of mm is not of "),
         ("# sizes a M=8, K=9, N=1", "the comment '# sizes a M=8, K=9, N=1' of mm is not of the "),

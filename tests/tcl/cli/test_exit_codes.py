@@ -79,6 +79,10 @@ SIZE: Mistakes = [
     (("--sizes", "m=5,K=6,N=7"), r"mm has no size m; did you mean M\?"),
     (("--sizes", "M=5"), "mm needs a value for K, N; write --sizes M="),
     (("--sizes", "M=x,K=6,N=7"), "the size M needs a whole number, not 'x'; write --sizes M="),
+    (
+        ("--sizes", "M=\u0663,K=6,N=7"),
+        "the size M needs a whole number, not '\u0663'; write --sizes",
+    ),
     (("--sizes", "M,K=6,N=7"), "the size M needs a value; write --sizes M=...,K=...,N=..."),
     (("--sizes", "M=5,K=6,N="), "the size N needs a value; write --sizes M="),
     (("--sizes", "M=5,K=6,N=7,Q=1"), "mm has no size Q; its sizes are M, K, N"),
