@@ -100,7 +100,12 @@ class _Sizes:
             if known == extent:
                 continue
             how = f"is declared {size} but is {extent}"
-            if isinstance(size, str):
+            if isinstance(size, int) and self.checked.tensors[tensor].is_input:
+                how = (
+                    f"is {extent}, but {self.checked.name} needs {size} (line {binding.span.line})"
+                    f"; pass an array that has {size}, or declare a name in place of {size}"
+                )
+            elif isinstance(size, str):
                 how = (
                     f"is {extent}, but {size.rsplit('.', 1)[-1]} is {known} from dimension "
                     f"{first.axis} of '{first.tensor}'; {self.checked.name} needs them to be equal"

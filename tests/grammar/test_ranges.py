@@ -403,7 +403,11 @@ def test_one_index_has_one_size(body: str, fragment: str, allowed: str) -> None:
         ({"A": (3, 4)}, "the shape of input 'b' is missing"),
         ({"A": (3,), "b": (4,)}, "'A' has 2 dimensions, but an array of shape (3,)"),
         ({"A": (3, 4), "b": (5,)}, "dimension 0 of 'b' is 5, but N is 4 from dimension 1 of 'A'"),
-        ({"A": (3, 4), "b": (4,), "c": (3,)}, "dimension 0 of 'c' is declared 2 but is 3"),
+        (
+            {"A": (3, 4), "b": (4,), "c": (3,)},
+            "dimension 0 of 'c' is 3, but f needs 2 (line 1); pass an array that has 2, or declare "
+            "a name in place of 2",
+        ),
     ],
 )
 def test_contradicting_shapes(shapes: dict[str, tuple[int, ...]], fragment: str) -> None:

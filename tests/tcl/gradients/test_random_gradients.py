@@ -66,7 +66,7 @@ def _check(seeds: range) -> int:
             except ArgumentError as error:
                 refusals = ["has no formula", "no gradient", "cannot be derived"]
                 refusals += ["array that the caller passes"]
-                refusals += ["is declared"] * empty
+                refusals += ["pass an array that has"] * empty
                 if not any(words in str(error) for words in refusals):
                     raise
     return compared
