@@ -73,9 +73,10 @@ def is_free(value: ir.Value) -> bool:
     return True
 
 
-def bounds_of(condition: ir.Value) -> list[Bound] | None:
-    """The bounds that hold together where a condition does; None for one that is no such thing."""
-    match condition:
+def bounds_of(condition: ir.Value, *, holds: bool = True) -> list[Bound] | None:
+    """The bounds that hold together where a condition does, or where it does not; None for one that
+    is no such thing."""
+    match condition if holds else ir.Unary("!", condition, BOOL):
         case ir.Binary(op="&&", left=left, right=right):
             first, second = bounds_of(left), bounds_of(right)
             return None if first is None or second is None else first + second

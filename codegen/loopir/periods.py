@@ -15,7 +15,7 @@ from tcl.codegen.loopir.conditions import Bound, bounds_of, index_of
 from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, values_of, walk, with_values
 from tcl.grammar.ranges.intervals import operation
 from tcl.grammar.sizes.varying import Size, Undecided, provably_at_least, representative
-from tcl.grammar.syntax.types import BOOL, INT64
+from tcl.grammar.syntax.types import INT64
 from tcl.grammar.tree.size_expressions import quotient
 
 Piece: TypeAlias = tuple[ir.Affine, tuple[Bound, ...]]
@@ -111,8 +111,8 @@ def usual_side(
 ) -> tuple[tuple[Bound, ...], bool] | None:
     """Bounds within which a condition holds, or within which it does not, and which it is: those
     within which the middle of the points lies."""
-    for holds, side in ((True, condition), (False, ir.Unary("!", condition, BOOL))):
-        bounds = bounds_of(side)
+    for holds in (True, False):
+        bounds = bounds_of(condition, holds=holds)
         if bounds is not None and all(_has_middle(bound, dims) for bound in bounds):
             return tuple(bounds), holds
     return None

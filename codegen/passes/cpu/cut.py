@@ -19,7 +19,6 @@ from tcl.codegen.loopir.walk import dims_of_values, loads, rebuilt, walk
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.common.dataclass import replace
 from tcl.grammar.sizes.varying import Size, representative
-from tcl.grammar.syntax.types import BOOL
 
 _WORTH = 7 / 8
 """The part of the points at which bounds hold up to which loops are cut: at borders alone, as of
@@ -147,7 +146,7 @@ def holding(nest: ir.Nest, point: ir.Point, bounds: Sequence[Bound]) -> ir.Point
         value = rebuilt(value, chosen)
         if not isinstance(value, ir.Select):
             return value
-        fails = bounds_of(ir.Unary("!", value.condition, BOOL))
+        fails = bounds_of(value.condition, holds=False)
         if fails and all(bound in bounds for bound in fails):
             return value.otherwise
         condition = besides(value.condition, bounds)
