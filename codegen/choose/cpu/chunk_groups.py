@@ -170,23 +170,18 @@ class ChunkGroup:
         if self._affine and self.bytes(program, self._spans(own)) > device.l2_bytes:
             return False  # it is gone before the next nest reads it
         sizes = self._for_threads(own, device)
-        if self._boundaries_cost_more(program, sizes, device):
+        # As much lost where the writing of threads meets as they gain, more than at the few places
+        # that chunks of whole rows have.
+        few = BOUNDARY_CYCLES * device.threads * len(self.nests)
+        alone = sum(cycles(program, nest, device) for nest in self.nests)
+        lost = boundary_cycles(program, self.nests, self.shared, sizes, device.threads, alone)
+        if lost > few + alone * (1 - 1 / device.threads):
             return False
         if far and self._in_pieces(program, sizes, device):
             return False
         if far and self._torn_cycles(program, sizes, everything, device) >= _WORTH * work:
             return False
         return saved > self._lost_reuse(program, sizes, device, saved)
-
-    def _boundaries_cost_more(
-        self, program: ir.Program, sizes: Sequence[int], device: CpuProfile
-    ) -> bool:
-        """Whether threads lose as much at the boundaries of what they write as they gain, more than
-        at the few that chunks of whole rows have."""
-        few = BOUNDARY_CYCLES * device.threads * len(self.nests)
-        alone = sum(cycles(program, nest, device) for nest in self.nests)
-        lost = boundary_cycles(program, self.nests, self.shared, sizes, device.threads, alone)
-        return lost > few + alone * (1 - 1 / device.threads)
 
     def _lost_reuse(
         self, program: ir.Program, sizes: Sequence[int], device: CpuProfile, enough: float
