@@ -14,7 +14,6 @@ from tcl.arrays.arguments import Array
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.compiler import Device, compiler_for
 from tcl.codegen.cpu.thread_count import thread_count
-from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.dataclass import dataclass
 from tcl.common.errors import CacheError, OptionsError
@@ -43,11 +42,6 @@ _TRIES = 10
 """Cached options that are tried before the default is taken: some may not apply."""
 _DIGITS = 10
 """By which people name a key."""
-
-
-def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
-    """What measured times of this def on these inputs, with so many threads, depend on."""
-    return layout_key(sized, array_layouts(arrays), replace(host_cpu(), threads=threads))
 
 
 def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], device: Device) -> CacheKey:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from comparing import check_equal, outputs_of
-from cpu_kernels import random_options
+from cpu_kernels import cache_key, random_options
 
 import tcl
 from tcl.backends.program_backend import CpuBackend
@@ -30,7 +30,6 @@ from tcl.codegen.reference import compile_reference
 from tcl.executors.call_kernels import size
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.tree.checked import CheckedDef
-from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.space.cpu.mapping import MappingSpace

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import random
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,8 @@ from tcl.common.errors import OptionsError
 from tcl.grammar.check.definitions import check
 from tcl.grammar.ranges.inference import infer
 from tcl.grammar.ranges.sized import SizedDef
+from tcl.selection.best_options import Query
+from tcl.tuner.cache.key import CacheKey
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAIVE = MappingOptions()
@@ -43,6 +46,11 @@ def sized_of(text: str, *inputs: Array) -> SizedDef:
         (checked,) = check(text).values()
     names = [t.name for t in checked.inputs]
     return infer(checked, {n: a.shape for n, a in zip(names, inputs, strict=True)})
+
+
+def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
+    """What measured times of this def on these inputs, with so many threads, depend on."""
+    return Query.on_inputs(sized, arrays, replace(host_cpu(), threads=threads)).key
 
 
 def poisoned(sized: SizedDef) -> list[Array]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from click.testing import CliRunner
+from cpu_kernels import cache_key
 
 import tcl
 from tcl import tuning
@@ -25,7 +26,7 @@ from tcl.codegen.options.options import PRESETS
 from tcl.common import warn
 from tcl.executors.call_kernels import size
 from tcl.selection import suggested_options as choices
-from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict

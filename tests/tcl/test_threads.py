@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import here
-from cpu_kernels import MATMUL, NAIVE, sized_of
+from cpu_kernels import MATMUL, NAIVE, cache_key, sized_of
 from tuner_fakes import FakeBackend, FakeOptions
 
 import tcl
@@ -30,7 +30,6 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
-from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict

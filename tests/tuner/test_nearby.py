@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cpu_kernels import cache_key
 
 import tcl
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.schedule.cpu import schedule
 from tcl.executors.call_kernels import size
-from tcl.selection.best_options import cache_key
 from tcl.tuner.cache.fingerprint import split_threads, with_threads
 from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.nearby import distance, explain, nearby, seeds
