@@ -99,7 +99,8 @@ class _Random:
             name = self.random.choice(list(_SIZES))
             return _Expr(name, lambda: _SIZES[name])
         value = self.random.choice([0, 1, 2, 3, 4, 7, 100, 1000, 2**31 - 1, 2**63 - 1])
-        return _Expr(f"{type_}({value})", lambda: self._cast(value, type_))
+        # A literal 0 that divides is refused before there are any sizes.
+        return _Expr(f"{type_}({value or 'N - N'})", lambda: self._cast(value, type_))
 
     def _made(self, value: int, type_: str) -> int:
         if type_ in _EXACT:
