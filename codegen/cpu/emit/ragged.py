@@ -157,14 +157,20 @@ def neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
                 pending += [(then, around), (otherwise, around)]
 
 
-def in_halves(fold: ir.Fold, body: ir.Statement, least: int) -> bool:
+def in_halves(fold: ir.Fold, body: ir.Statement, least: int, reduced: bool) -> bool:
     """Whether pieces of a range, each half as long as the one before, lie within single iterations
     of the loops inside that are longer. A fragment of the matrix unit is not taken in pieces: it is
-    read from its first row and column on."""
+    read from its first row and column on; nor are lanes and dot products of a reduction: each adds
+    up the same points whatever is left. Nor does a piece do what only the first row does."""
     inner = [*statements(body)]
     fragments = any(isinstance(s, ir.Matrix) for s in inner)
+    firsts = (f for s in inner if isinstance(s, ir.First) for f in s.folds)
+    if not reduced and any(first.dim == fold.dim for first in firsts):
+        return False
     for loop in (s.loop for s in inner if isinstance(s, ir.For) and s.loop.fold.dim == fold.dim):
         steps, rest = divmod(loop.fold.step, least)
+        if reduced and loop.kind not in (ir.Kind.SERIAL, ir.Kind.UNROLL):
+            return False
         if fragments and loop.kind in (ir.Kind.MMA, ir.Kind.VECTOR):
             return False
         if loop.fold.step > 1 and (rest or steps & (steps - 1)):

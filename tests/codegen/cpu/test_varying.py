@@ -100,10 +100,22 @@ def test_the_last_vector_of_a_rest_is_no_longer_than_that() -> None:
     assert compare(definition, {"M": 1, "N": 65}, "N", symbol, range(1, 80)) == 79
 
 
+def test_what_the_first_row_adds_up_is_there_in_every_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of signed and unsigned bytes are added up beside what they have too much, which the
+    first row of a register tile adds up for all of its rows."""
+    monkeypatch.setattr("tcl.codegen.cpu.emit.loops._LINES", 0)
+    definition = definitions("convolution")["convolution_int8"]
+    sizes = dict(parse_sizes("test", definition))
+    symbol = Size.named("F", least=1, most=255, value=65)
+    assert compare(definition, sizes, "F", symbol, range(1, 28)) == 27
+
+
 @pytest.mark.parametrize("seed", sampled(range(400), 27))
-def test_random_products_with_random_options(seed: int) -> None:
+def test_random_products_with_random_options(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every tile, lane and panel, at sizes around all of them.
     rng = random.Random(seed)
+    if seed % 2:
+        monkeypatch.setattr("tcl.codegen.cpu.emit.loops._LINES", 0)
     text = rng.choice(
         [
             "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
@@ -119,12 +131,14 @@ def test_random_products_with_random_options(seed: int) -> None:
     varying = rng.choice(definition.sizes)
     sizes = {name: rng.randint(1, 40) for name in definition.sizes}
     multiple = rng.choice([1, 1, 2, 16])
-    symbol = Size.named(varying, multiple=multiple, least=1, most=1000, value=32 + multiple)
+    least = rng.choice([1, 1, 32, 48])
+    symbol = Size.named(varying, multiple=multiple, least=least, most=1000, value=32 + multiple)
     usual = {t.name: input_shape(t, {**sizes, varying: 32 + multiple}) for t in definition.inputs}
     options = random_options(rng, infer(definition, usual))
     values = {multiple * rng.randint(1, 200 // multiple) for _ in range(6)} | {multiple, 32}
+    values = {max(value, least) for value in values}
     # What begins on boundaries cannot where it is not known how many points there are.
-    with contextlib.suppress(OptionsError):
+    with contextlib.suppress(OptionsError, Undecided):
         compare(definition, sizes, varying, symbol, sorted(values), options, rng.choice([1, 2]))
 
 
@@ -290,3 +304,17 @@ def test_words_of_varying_numbers_are_copied_in_little_code(name: str) -> None:
     device = next(d for d in PROFILES if d.name == name)
     _, built = scheduled_for_all(sized, BEST, device, asked=False)
     assert len(emit_program(built, device).text) < 1_000_000
+
+
+def test_three_sizes_whose_rows_data_select_have_little_code() -> None:
+    """Each length of one size's last, shorter iteration once for each of the others is 26 MB."""
+    text = (
+        "def f(float(N, F) X, uint8(T, 6) J, float(T, 6) B, int32(6) W) -> (P) "
+        "{ P(n, t) +=! X(n, J(t, d)) > B(t, d) ? W(d) : 0 }"
+    )
+    bounds = {"N": (256, 4095), "F": (4, 7), "T": (16, 255)}
+    n, f, t = (Size.named(x, least=a, most=b, value=(a + b) // 2) for x, (a, b) in bounds.items())
+    sized = infer(check(text)["f"], {"X": (n, f), "J": (t, 6), "B": (t, 6), "W": (6,)})
+    device = next(d for d in PROFILES if d.name == "znver4")
+    _, built = scheduled_for_all(sized, BEST, device, asked=False)
+    assert len(emit_program(built, device).text) < 2_500_000
