@@ -74,7 +74,7 @@ def fold(expr: Unary | Binary) -> Expr | str:
     if isinstance(expr, Unary):
         result: int | float | bool = -values[0]
     elif expr.op in "/%" and values[1] == 0:
-        return "division of a number by zero"
+        return "division of a number by zero; write another divisor"
     else:
         of_integers = isinstance(values[0], int) and isinstance(values[1], int)
         result = (OPERATIONS if of_integers else _OF_FLOATS)[expr.op](values[0], values[1])
