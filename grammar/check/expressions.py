@@ -279,6 +279,8 @@ class ExprChecker:
         if operand is None or operand.type == type_:
             self.scope.meant |= set[Span]() if operand is None else {operand.span}
             return operand
+        if operand.type.weak and operand.type.is_float and type_ == t.FLOAT64:
+            return c.Cast(literals.converted(operand, type_), type_, expr.span)  # rounded once
         return c.Cast(literals.settle(operand), type_, expr.span)
 
     def _is_bool(self, value: c.Expr, remedy: str = _COMPARED) -> bool:

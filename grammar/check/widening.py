@@ -6,12 +6,16 @@ this is meant; one that the language puts in does not. Likewise ``X(i) * (1 / N)
 an integer, which is 0. And ``Key(n) % B``, of a uint32: indices and sizes are int32, as which what
 is large is negative. And ``(X(i) + Y(i)) / 2``: the quotient has room in the type, the sum has not.
 
-Floats are left alone. The 16-bit ones are computed in float32 anyway, and what is too large for
-float32 becomes inf, which nobody takes for a result.
+Floats are left alone, but for numbers that no tensor gives a type: in ``s * X(n) where s = 0.1``
+and in ``sqrt(3.0) * X(n)`` of float64, they are rounded to float32 first. The 16-bit ones are
+computed in float32 anyway, and what is too large for float32 becomes inf, which nobody takes for a
+result.
 """
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias, TypeGuard
@@ -21,7 +25,7 @@ from tcl.grammar.ranges.intervals import Bounds, either, operation, within
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
-from tcl.grammar.syntax.types import INT32, Kind, ScalarType
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, INT32, Kind, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import (
     children,
@@ -125,6 +129,8 @@ class _Widening:
         if isinstance(expr, c.Cast):
             if expr.span == expr.operand.span:
                 yield from self._widened(expr.operand, expr.type, of)
+                if (expr.operand.type, expr.type) == (FLOAT32, FLOAT64):
+                    yield from self._rounded(expr.operand)
             elif expr.operand.type.kind is Kind.UINT and expr.type.kind is not Kind.UINT:
                 before = f"it is cast to {expr.type}"
                 yield from self._too_early(expr.operand, before, "-", expr.type)
@@ -138,6 +144,30 @@ class _Widening:
             yield from self._compared(expr)
         for child in children(expr):
             yield from self.below(child, "")
+
+    def _rounded(self, expr: c.Expr) -> Iterator[Diagnostic]:
+        """What is wrong with a number that is rounded to float32 before it becomes a float64."""
+        parts, lets = [expr], dict(self.lets)
+        for part in parts:  # which grow
+            if isinstance(part, c.LetRef):
+                parts += filter(None, [lets.pop(part.name, None)])
+            parts += children(part)
+            meant = isinstance(part, c.Cast) and part.span != part.operand.span
+            if meant or isinstance(part, c.Read):
+                return
+        for part in filter(_is_rounded, parts):
+            leaf = next(p for p in walk(part) if not children(p))
+            if leaf.span in self.reported:
+                return
+            self.reported.add(leaf.span)
+            text = self.source.one_line(leaf.span)
+            yield Diagnostic(
+                f"this is computed in float32, and then widened to float64; write float64({text}) "
+                f"for {text}",
+                expr.span,
+                section=Section.LITERALS,
+            )
+            return
 
     def _made_signed(self, expr: c.Binary) -> Iterator[Diagnostic]:
         """What is wrong with unsigned values that meet an index or a size."""
@@ -375,6 +405,23 @@ def _wraps_before(expr: _Operation, what: str) -> Diagnostic:
     noun = _NOUNS[expr.op] if isinstance(expr, c.Binary) else "negation"
     message = f"this {noun} is computed in {expr.type}, where it can wrap, {what}"
     return Diagnostic(message, expr.span, section=Section.ARITHMETIC)
+
+
+def _is_rounded(expr: c.Expr) -> bool:
+    """Whether an operation on float32 numbers, or a literal of this type, is not exact."""
+    match expr:
+        case c.Const(value=float(value), type=type_) if type_ == FLOAT32:
+            return ctypes.c_float(value).value != value
+        case c.Binary(op="/", right=right, type=type_) if type_ == FLOAT32:
+            return not (
+                isinstance(right, c.Const) and abs(math.frexp(float(right.value))[0]) == 0.5
+            )
+        case c.Call(name="log", arguments=(c.Const(value=0.0),)):
+            return False
+        case c.Call():
+            return True
+        case _:
+            return False
 
 
 def _of_indices(expr: c.Expr) -> bool:

@@ -231,6 +231,48 @@ def test_the_remedy_computes_what_was_meant() -> None:
     assert np.all(tcl.define(better).f(a, b) == 25_000)
 
 
+@pytest.mark.parametrize(
+    ("statement", "literal"),
+    [
+        ("O(n) = X(n) * «s» where s = 0.1", "0.1"),
+        ("O(n) = «r» + X(n) where s = 13.0 / 12, r = s * n", "13.0 / 12"),
+        ("O(n) = «sqrt(3.0)» * X(n)", "3.0"),
+        ("O(n) = X(n) * («1.0 / N»)", "1.0"),
+        ("O(n) = «0.1 * n» + X(n)", "0.1"),
+    ],
+)
+def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, literal: str) -> None:
+    """The remedy, typed, ends the warning."""
+    marked = unmark(f"def f(double(N) X) -> (O) {{ {statement} }}")
+    (warning,) = check(marked.text)["f"].warnings
+    assert f"write float64({literal}) for {literal}" in warning.message
+    assert (warning.span.line, warning.span.column) == marked.places[0][:2]
+    better = marked.text.replace(literal, f"float64({literal})")
+    assert check(better)["f"].warnings == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "O(n) = X(n) * (13.0 / 12) + 0.1",
+        "O(n) = X(n) * s + n / 2.0 where s = 0.25",
+        "O(n) max=! X(n) > 0 ? X(n) : log(0.0)",
+        "O(n) = X(n) * float(0.1)",
+        "O(n) = X(n) + Y(n) * s where s = 0.1",  # computed in float32
+    ],
+)
+def test_no_number_is_rounded(statement: str) -> None:
+    text = f"def f(double(N) X, float(N) Y) -> (O) {{ {statement} }}"
+    assert check(text)["f"].warnings == ()
+
+
+def test_a_literal_that_is_cast_is_rounded_once() -> None:
+    text = (
+        "def f(double(N) X) -> (O) { O(n) = X(n) * float64(0.1) + s where s = double(13.0 / 12) }"
+    )
+    assert tcl.define(text).f(np.ones(1))[0] == 0.1 + 13 / 12
+
+
 def test_float16_is_computed_in_float32() -> None:
     """Why floats are left alone."""
     text = "def f(float16(N) A) -> (float(N) O) { O(i) = A(i) * A(i) }"
