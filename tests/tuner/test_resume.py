@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -347,6 +348,24 @@ def test_an_end_before_it_goes_on_changes_nothing(tmp_path: Path, kill: bool) ->
     assert result.interrupted
     final = tuner(path).tune((), None, saved(path))
     assert found(final) == found(whole(tmp_path / "whole.db"))
+
+
+def test_what_is_known_is_the_result_though_the_reference_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that was resumed on a busy machine had no result, and said that none was there."""
+    path, over = tmp_path / "t.db", threading.Event()
+    known = whole(path, generations=2)
+    before = TuningCache(path).history(KEY)
+    monkeypatch.setattr("tcl.tuner.run.tuner.REFERENCE", 0.05)
+    monkeypatch.setattr(FakeBackend, "reference", lambda *arrays: over.wait(60))
+    events: list[Event[FakeOptions]] = []
+    result = tuner(path, time_limit=0.05).tune((), events.append, saved(path))
+    over.set()
+    assert result.options == known.options and found(result) == found(known)
+    notes = [e.message for e in events if isinstance(e, Note)]
+    assert any(note.startswith("the reference did not finish") for note in notes)
+    assert TuningCache(path).history(KEY) == before
 
 
 @pytest.mark.parametrize(

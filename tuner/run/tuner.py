@@ -47,6 +47,7 @@ _UNFINISHED = (
     "the reference did not finish: only the starting point is timed, and its results are not "
     "checked"
 )
+_NOT_CONTINUED = "the reference did not finish: the search is as it was, with its earlier results"
 _ANOTHER_MODEL = (
     "the search started from another model than the current one: it continues without a model"
 )
@@ -124,11 +125,12 @@ class Tuner(Generic[OptionsT]):
             new = resume is None or not resume.begun
             early = self._compile_early(pools, start) if new else {}
             reference = self._reference(watch, pools[0])
-            if reference is None and watch() < KILL and saved is None:
-                tell(Note(_UNFINISHED))
+            if reference is None and watch() < KILL:
+                tell(Note(_UNFINISHED if saved is None else _NOT_CONTINUED))
             try:
-                # A search that is resumed has a time already, and is best left as it is.
-                if reference is not None or (saved is None and watch() < KILL):
+                if reference is not None or watch() < KILL:
+                    # A search that is resumed has a time already, and is best left as it is.
+                    goes_on = reference is not None or saved is None
                     if saved is None:
                         saved = self._new_search(ledger, start, prior)
                     if prior is None or prior.identity != saved.model:
@@ -142,9 +144,10 @@ class Tuner(Generic[OptionsT]):
                     saved = replace(saved, settings=settings, model=model)
                     search = Search(saved, self.options, ledger, watch, tell, prior)
                     search.recall()
-                    pipeline_of = self._pipeline(pools, early, reference, watch, ledger.best)
-                    with pipeline_of as pipeline:
-                        search.run(pipeline)
+                    if goes_on:
+                        pipeline_of = self._pipeline(pools, early, reference, watch, ledger.best)
+                        with pipeline_of as pipeline:
+                            search.run(pipeline)
             finally:  # also where machines were lost, or ``report`` raised
                 ledger.flush(last=True)
         return ledger.result(watch)
