@@ -361,8 +361,10 @@ def of_one_place(nest: ir.Nest) -> frozenset[str]:
 
 def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
     """What happens in these loops of a scatter. Where to, and whether the point counts, is computed
-    outside of those over results side by side: their lanes have it together."""
+    outside of those over results side by side: their lanes have it together. Threads of a GPU have
+    nothing together."""
     point, beside = nest.point, side_by_side(nest)
+    beside -= {x.fold.dim for x in loops if x.kind is ir.Kind.THREAD}
     count = len(list(takewhile(lambda x: x.fold.dim in beside, reversed(loops))))
     outer, inner = loops[: len(loops) - count], loops[len(loops) - count :]
     moving, own = dims_of_lets(point.lets), {x.fold.dim for x in inner}

@@ -452,6 +452,20 @@ def test_points_of_rows_on_a_gpu() -> None:
     check_cases(case_of(w, DEFAULT) for w in works).none()
 
 
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+@pytest.mark.parametrize("value", ["X(d, k)", "I(d) > 3 ? X(d, k) : 0"])
+def test_rows_that_each_have_a_place_of_their_own_on_a_gpu(value: str) -> None:
+    """No loop is around their threads, and each has what it computes the place with."""
+    types = "int32(D) I, float(D, K) X) -> (float(D, 9, K) H)"
+    text = f"def f({types} {{ H(d, q, k) +=! {value} where q = I(d) }}"
+    rng = np.random.default_rng(8)
+    works = []
+    for d, k in ((4, 3), (70, 33), (3, 700)):
+        places = rng.integers(0, 9, d).astype(np.int32)
+        works.append(work_of_text(text, places, rng.random((d, k), np.float32)))
+    check_cases(case_of(w, DEFAULT) for w in works).none()
+
+
 def test_options_are_refused() -> None:
     """What no scatter can have; the rest of a def has its own."""
     sized, _ = large("rows")
