@@ -88,10 +88,14 @@ def _divide(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
 
 
 def _without_conversion(piece: Piece, t: ScalarType) -> Piece:
-    """A constant of a small type without its conversion, for where C++ converts anyway."""
+    """A constant of a small type, where it is a number of that type, without its conversion, for
+    where C++ converts anyway."""
     head = f"({c_type(t)})"
     rest = piece.text.removeprefix(head)
     if not is_small(t) or rest == piece.text or not rest.lstrip("-").isdigit():
+        return piece
+    least, most = t.limits
+    if not least <= int(rest) <= most:
         return piece
     return Piece(rest, Binds.UNARY if rest.startswith("-") else Binds.PRIMARY)
 

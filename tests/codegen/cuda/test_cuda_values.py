@@ -9,10 +9,12 @@ import cuda_values
 import numpy as np
 import pytest
 from cpu_kernels import Array
+from cuda_checks import case_of, check_cases, work_of_text
 from value_cases import Key, all_cases, check_outputs
 
 from tcl.codegen.cuda.cpp.types import constant
 from tcl.codegen.cuda.prelude.prelude import HELPERS, helpers_in
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.syntax.types import FLOAT32, FLOAT64
 
 needs_compiler = pytest.mark.skipif(not cuda_values.COMPILER, reason="no C++ compiler (g++)")
@@ -32,6 +34,19 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Key, list[Array]]:
 @pytest.mark.parametrize("key", KEYS)
 def test_values(key: Key, results: dict[Key, list[Array]]) -> None:
     check_outputs(key, results[key])
+
+
+@needs_compiler
+def test_constants_beyond_their_small_types_wrap() -> None:
+    """C++ converts the others anyway, so that their conversions are left out."""
+    x = np.arange(-128, 128).astype(np.int8)
+    text = """def f(int8(N) X) -> (A, B, C, D) {
+        A(i) = X(i) < int8(N) ? 1 : 2
+        B(i) = uint8(X(i)) >= uint8(259) ? 1 : 2
+        C(i) = int16(X(i)) + int16(65533)
+        D(i) = uint8(X(i)) / uint8(259)
+    }"""
+    check_cases([case_of(work_of_text(text, x[1:]), MappingOptions("mlp"))]).none()
 
 
 # What NVRTC says, which needs no GPU.
