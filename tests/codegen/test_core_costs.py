@@ -18,6 +18,7 @@ from tcl.codegen.choose.cpu.lanes import lanes_of
 from tcl.codegen.choose.cpu.lanes_model import along_lanes
 from tcl.codegen.choose.cpu.operand_loads import Tile, read_share
 from tcl.codegen.choose.cpu.operation_costs import (
+    WIDE_FUNCTIONS,
     addition_cycles,
     arithmetic_cycles,
     beside_each_other,
@@ -25,6 +26,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
 )
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
 from tcl.codegen.choose.cpu.variants import shares_of_divided
+from tcl.codegen.cpu.math import float32_wide
 from tcl.codegen.devices import known_cpus
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -154,6 +156,19 @@ def test_tiles_of_a_triangle_leave_out_what_lies_beyond_it() -> None:
     rows, columns = (found.register or ())[1:3]
     assert found.vectorize == (2, 16) and columns <= 1
     assert rows == 14, "two tiles, of which one has both vectors"
+
+
+def test_functions_in_a_wider_type_gain_nothing_from_whole_vectors() -> None:
+    """They have two of these for one of float32."""
+
+    def ratio(function: str, type_: str) -> float:
+        program = lower(sized(f"{type_}(N) A) -> (O) {{ O(n) = {function} }}", (4096,)))
+        core = Core.read(program, program.nests[0], ZEN4)
+        return nest_cycles(core, "s0.n", {}) / nest_cycles(core.in_halves(), "s0.n", {})
+
+    assert ratio("exp(A(n))", "float") < 0.75 > ratio("log1p(A(n))", "double")
+    assert 0.75 < ratio("log1p(exp(A(n)))", "float") < 0.9 < ratio("log1p(A(n))", "float")
+    assert frozenset(float32_wide.FORMULAS) == WIDE_FUNCTIONS
 
 
 def test_steps_that_a_divided_index_leaves_out_are_not_counted() -> None:

@@ -16,7 +16,7 @@ from tcl.codegen.choose.cpu.access_costs import OperandAccess
 from tcl.codegen.choose.cpu.core_model import SHORT_LOOP, Core
 from tcl.codegen.choose.cpu.costs import OPERATION_CYCLES
 from tcl.codegen.choose.cpu.footprints import cached_bytes
-from tcl.codegen.choose.cpu.operation_costs import calling_dims, decided_cycles, whole_cycles
+from tcl.codegen.choose.cpu.operation_costs import calling_shares, decided_cycles, whole_cycles
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.common.dataclass import dataclass
@@ -58,7 +58,9 @@ class AlongLanes:
     divided: tuple[tuple[frozenset[str], float], ...]
     """What the unit that divides does beside it."""
     called: tuple[tuple[frozenset[str], float], ...]
-    """The part of it whose vectors a core works on in halves, and hands to functions."""
+    """The part of it whose vectors a core works on in halves, and hands to functions, ..."""
+    gaining: tuple[tuple[frozenset[str], float], ...]
+    """... and the part of that that takes less so than half by half."""
     widened: tuple[tuple[OperandAccess, float], ...]
     """Operands that a copy may make wider, and the part of ``work`` that does so without."""
     decided: tuple[tuple[frozenset[str], float], ...]
@@ -125,7 +127,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         divided += [(each.dims, cycles / turns)] if cycles else []
         work += ((each.dims, others / turns),) if others else ()
     chained = core.called and core.halves(lane) > 1
-    calling = calling_dims(core.nest, core.fused.points) if chained else frozenset()
+    calling = calling_shares(core.nest, core.fused.points) if chained else {}
     return AlongLanes(
         units={
             name: -(-d.extent // core.lanes) if name == lane else d.extent
@@ -151,6 +153,7 @@ def _found_along(core: Core, lane: str | None) -> AlongLanes:
         added=tuple((d, c) for d, c in added if lane in d),
         divided=tuple(divided),
         called=tuple((d, c) for d, c in work if d in calling and lane in d),
+        gaining=tuple((d, c * calling[d]) for d, c in work if d in calling and lane in d),
         widened=tuple(_widened(core, lane)),
         decided=_cycles_along(
             core,

@@ -296,7 +296,7 @@ def _work(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
         beside, alone = CALLS_ALONE
         if called > beside * work:  # else the rest runs where halves would wait
             share = min(1.0, (called / max(work, called) - beside) / (alone - beside))
-            work -= share * (1.0 - WHOLE_CALL / 2) * called
+            work -= share * (1.0 - WHOLE_CALL / 2) * _sum(core, lane, sizes, along.gaining)
     return work
 
 
