@@ -25,6 +25,7 @@ from tcl.codegen.choose.cpu.operation_costs import (
     decided_cycles,
 )
 from tcl.codegen.choose.cpu.tile_cycles import nest_cycles
+from tcl.codegen.choose.cpu.unrolled_steps import unrolled_steps
 from tcl.codegen.choose.cpu.variants import shares_of_divided
 from tcl.codegen.cpu.math import float32_wide
 from tcl.codegen.devices import known_cpus
@@ -156,6 +157,23 @@ def test_tiles_of_a_triangle_leave_out_what_lies_beyond_it() -> None:
     rows, columns = (found.register or ())[1:3]
     assert found.vectorize == (2, 16) and columns <= 1
     assert rows == 14, "two tiles, of which one has both vectors"
+
+
+def test_loops_end_early_whatever_else_a_condition_asks() -> None:
+    """Triples of which the second is below the third, and neither is the first: the loop over the
+    third is no longer written out, as it ends after 9 points in the mean."""
+    text = """float(I, J) A, float(I, P) B, float(J, K) C) -> (O) {{
+        O(i, p) +=! {} ? exp(B(i, p) * A(i, j) * A(i, k)) : 0 where j in 0:J, k in 0:J }}"""
+    cores = []
+    for condition in ("j < k", "j < k && j != i && k != i", "j != i && k != i"):
+        program = lower(sized(text.format(condition), (19, 19), (19, 5), (19, 19)))
+        nest = program.nests[0]
+        bare = nest if "&&" in condition else replace(nest, point=unguarded(nest.point))
+        cores.append(Core.read(program, bare, ZEN4))
+    shares = [core.reached("s0.j", {"s0.p": 5}) for core in cores]
+    assert shares[0] == shares[1] == 10 / 19 and shares[2] == 1.0
+    steps = [unrolled_steps(core, "s0.i", {"s0.i": 1, "s0.p": 5}) for core in cores]
+    assert steps == [1, 1, 4]
 
 
 def test_functions_in_a_wider_type_gain_nothing_from_whole_vectors() -> None:

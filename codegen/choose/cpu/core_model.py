@@ -249,8 +249,11 @@ class Core:
         masked = device.has(MASKED_STORES)
         whole, bounds = program.nest(nest.name), tuple[Bound, ...]()
         within: tuple[frozenset[str], float] = frozenset(), 1.0
-        if guard(nest.point.op, nest.point.value)[0] is None and cut_wholly(whole):
-            bounds = cut_bounds(whole, (whole.point,))
+        # Who divides a nest into chunks asks with the condition. If that is bounds alone, chunks of
+        # a triangle all count as whole ones, as the longest decides.
+        if guard(nest.point.op, nest.point.value)[0] is None or not cut_wholly(whole):
+            bounds = cut_bounds(whole, (whole.point, *fused.points)) if nest.reduces else ()
+        if bounds:
             named = {name for index, _ in bounds for name, _ in index.terms}
             within = frozenset(named), reached_share(whole, bounds, {})
         arithmetic = issued_cycles(nest, fused.points)

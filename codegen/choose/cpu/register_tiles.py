@@ -349,6 +349,7 @@ def _through_lists(
     bare = Core.read(program, replace(nest, point=unguarded(nest.point)), device, fused)
     share = condition_share(nest)
     before = compaction_cycles(program.nest(nest.name), nest, device)
+    bare = replace(bare, bounds=(), whole=None, within=(frozenset(), 1.0))  # the lists have them
     return replace(bare, compacted=compacted, share=share, before=before)
 
 

@@ -86,6 +86,8 @@ def unrolled_steps(
         return between
     if all_steps_fit(core, inner, lane, sizes) if fit is None else fit:
         return inner.extent
+    if _ends_early(core, inner):
+        return 1
     if steps := _transposed_steps(core, inner, lane, sizes):
         return steps
     if steps := _sharing_steps(core, inner, lane, sizes):
@@ -108,6 +110,14 @@ def unrolled_steps(
         if inner.extent >= SHORT_LOOP * 2 and whole and points * steps <= MAX_POINTS:
             return steps
     return 1
+
+
+def _ends_early(core: Core, inner: ir.Dim) -> bool:
+    """Whether a loop ends where a condition does after so few points that one more or less counts:
+    it goes through as many as are written out. On Zen 4, sums over pairs of 19 atoms take .88 of
+    the time point by point, compared with 4 points that are read in one piece."""
+    dims, share = core.within
+    return inner.name in dims and inner.extent * share < _LONG
 
 
 def _cuts_vector(core: Core, lane: str | None, sizes: Mapping[str, int]) -> bool:
@@ -170,6 +180,8 @@ def counted_steps(
         return inner.extent if whole else unrolled_steps(core, lane, sizes, fit)
     if along_lanes(core, lane).counts:
         return unrolled_steps(core, lane, sizes, fit)
+    if _ends_early(core, inner):
+        return 1
     steps = 0 if core.called else _transposed_steps(core, inner, lane, sizes)
     if 0 < steps * math.prod(sizes.values()) <= _LONGER:
         return steps  # functions need the units that transpose; large tiles are worth a panel
