@@ -86,6 +86,18 @@ def test_one_condition_of_bytes_has_the_lanes_of_results_where_halves_are_worked
         assert chosen(device, text, (500, 128), (128,)).vectorize == (1, own), value
 
 
+@pytest.mark.parametrize(
+    ("compared", "lanes"),
+    [("2 * R(j) > R(i)", 16), ("R(i) > 0", 64), ("E(i, (j + 3) % 41) < 5", 64)],
+)
+def test_conditions_that_are_combined_are_as_long_as_what_they_compare(
+    compared: str, lanes: int
+) -> None:
+    """Remainders of indices are known before, in no lanes."""
+    text = f"uint8(N, N) E, int16(N) R) -> (C) {{ C(j) max=! E(i, j) < 2 && {compared} }}"
+    assert chosen(ZEN4, text, (41, 41), (41,)).vectorize == (0, lanes)
+
+
 @pytest.mark.parametrize(("device", "lanes"), [(CASCADE_LAKE, (4, 4)), (ZEN4, (2, 32))])
 def test_six_bytes_between_lanes_are_put_together_where_vectors_of_bytes_are_shuffled(
     device: CpuProfile, lanes: tuple[int, int]
