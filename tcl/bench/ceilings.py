@@ -208,6 +208,11 @@ _WORTH = 1.2
 """How many times as fast it has to be to count: this def, which does next to nothing else, gains
 most. On a Zen 3 where it was 1.02 for 2 MB and 1.35 for 4, softmax, polynomials and updates of
 weights that touch 6 to 8 MB took 1.07 to 1.1 times as long past the caches."""
+_WORTH_FAR = 1.05
+"""Likewise where results and one operand as large are more than a core reads again from the caches:
+kernels with other work between lose more there than this def, whose second call finds a part of
+both. On Zen 4, where it was 1.2 for 16 MB, a stencil and a layernorm of as many took 1.9 and 1.4
+times as long in the caches."""
 _LARGEST = 64 << 20
 """Bytes of the largest share of a last cache that is looked for ..."""
 _STEPS = 2
@@ -223,27 +228,30 @@ _MISSED = 0.2
 def measure_memory() -> MeasuredMemory:
     """Measure for one thread of the machine at hand; about half a second."""
     device = host_cpu()
-    streamed = streamed_from(
+    kept, rate = _reading(device)
+    gains = [
         (mb, _gain((mb << 20) // (4 * _ROW), _ROW, device, stream=True))
         for mb in reversed(_SIZES_MB)
-    )
+    ]
+    streamed = streamed_from(gains)
+    if streamed != NEVER:
+        streamed = min(streamed, max(streamed_from(gains, _WORTH_FAR), kept // 2))
     gain = 1.0
     if device.vector_bits // 8 >= LINE:
         rows = device.l2_bytes // 4 // (4 * _SHORT_ROW)
         gain = _gain(rows, _SHORT_ROW, device, stream=False)
-    return MeasuredMemory(streamed, gain, *_reading(device))
+    return MeasuredMemory(streamed, gain, kept, rate)
 
 
-def streamed_from(gains: Iterable[tuple[float, float]]) -> int:
-    """Bytes from which on stores past the caches pay, between the sizes (in MB, the largest first)
-    for which it is known how many times as fast they were. Nothing is measured below the first size
-    where they do not."""
-    streamed, before = NEVER, _WORTH
+def streamed_from(gains: Iterable[tuple[float, float]], worth: float = _WORTH) -> int:
+    """Bytes from which on stores past the caches are ``worth`` times as fast, between the sizes (in
+    MB, the largest first) for which it is known how many times as fast they were."""
+    streamed, before = NEVER, worth
     for megabytes, gain in gains:
-        if gain < _WORTH:
+        if gain < worth:
             if streamed == NEVER:
                 break
-            gone = math.log(before / _WORTH) / math.log(before / gain)
+            gone = math.log(before / worth) / math.log(before / gain)
             return int(streamed * (megabytes * (1 << 20) / streamed) ** gone)
         streamed, before = int(megabytes * (1 << 20)), gain
     return streamed

@@ -48,6 +48,27 @@ def test_results_are_streamed_from_where_that_begins_to_gain() -> None:
     assert found(1.04) == NEVER / (1 << 20)
 
 
+@pytest.mark.parametrize(
+    ("kept", "gain_at_16", "streamed"),
+    [
+        (24 << 20, 1.15, 12 << 20),  # what caches do not keep is worth less ...
+        (8 << 20, 1.15, 13_000_000),  # ... but something
+        (8 << 20, 1.0, 19_000_000),
+        (128 << 20, 1.15, 21_300_000),  # what they keep is not
+    ],
+)
+def test_what_caches_do_not_keep_is_streamed_for_less(
+    kept: int, gain_at_16: float, streamed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gains = {32: 1.3, 16: gain_at_16, 8: 0.9, 4: 0.8, 2: 0.7}
+    monkeypatch.setattr("tcl.bench.ceilings._reading", lambda device: (kept, 8.0))
+    monkeypatch.setattr(
+        "tcl.bench.ceilings._gain",
+        lambda rows, columns, device, stream: gains[round(4000 * rows / 2**20)] if stream else 1.0,
+    )
+    assert measure_memory().streamed_from == pytest.approx(streamed, rel=0.05)
+
+
 def test_what_was_measured_is_kept_by_processor(tmp_path: Path) -> None:
     zen, rapids = cpu("znver4"), cpu("sapphirerapids")
     assert kept_memory(zen, tmp_path) is None
