@@ -147,16 +147,16 @@ class _Widening:
 
     def _rounded(self, expr: c.Expr) -> Iterator[Diagnostic]:
         """What is wrong with a number that is rounded to float32 before it becomes a float64."""
-        parts, lets = [expr], dict(self.lets)
-        for part in parts:  # which grow
-            if isinstance(part, c.LetRef):
-                parts += filter(None, [lets.pop(part.name, None)])
-            parts += children(part)
+        parts = list(self._parts(expr))
+        for part in parts:
             meant = isinstance(part, c.Cast) and part.span != part.operand.span
             if meant or isinstance(part, c.Read):
                 return
-        for part in filter(_is_rounded, parts):
-            leaf = next(p for p in walk(part) if not children(p))
+        # A wider quotient of a literal that is rounded would keep what the literal lost.
+        for part in sorted(filter(_is_rounded, parts), key=lambda p: not isinstance(p, c.Const)):
+            leaf = next(
+                p for p in self._parts(part) if not (children(p) or isinstance(p, c.LetRef))
+            )
             if leaf.span in self.reported:
                 return
             self.reported.add(leaf.span)
@@ -168,6 +168,15 @@ class _Widening:
                 section=Section.LITERALS,
             )
             return
+
+    def _parts(self, expr: c.Expr) -> Iterator[c.Expr]:
+        """A value and its parts, those of each name that it uses among them, once."""
+        parts, lets = [expr], dict(self.lets)
+        for part in parts:  # which grow
+            yield part
+            parts += children(part)
+            if isinstance(part, c.LetRef):
+                parts += filter(None, [lets.pop(part.name, None)])
 
     def _made_signed(self, expr: c.Binary) -> Iterator[Diagnostic]:
         """What is wrong with unsigned values that meet an index or a size."""

@@ -239,6 +239,9 @@ def test_the_remedy_computes_what_was_meant() -> None:
         ("O(n) = «sqrt(3.0)» * X(n)", "3.0"),
         ("O(n) = X(n) * («1.0 / N»)", "1.0"),
         ("O(n) = «0.1 * n» + X(n)", "0.1"),
+        ("O(n) = X(n) * («s / N») where s = 0.1", "0.1"),
+        ("O(n) = X(n) * «sqrt(s)» where s = 3.0", "3.0"),
+        ("O(n) = X(n) * «r» where s = 0.1, r = sqrt(s / 3)", "0.1"),
     ],
 )
 def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, literal: str) -> None:
