@@ -352,11 +352,12 @@ class _Inference:
         self._check_agreement(index, bounds)
         empty = index in self.statement.indices  # may be; a reduction would lose all its terms
         if high < low - empty and not any(b.stop <= b.first for b in bounds):
+            first, last = map(self._access, (lowest, highest))
             raise self._error_at(
                 highest.limit.span,
-                f"the index '{index}' has no value for these sizes: {self._access(lowest)} needs "
-                f"it to be at least {int(low)}, and {self._access(highest)} at most {int(high)}, "
-                f"because {highest.dimension} is too small",
+                f"the index '{index}' has no value for these sizes: {first} needs "
+                f"it to be at least {int(low)}{' and' if first == last else f', and {last}'} "
+                f"at most {int(high)}, because {highest.dimension} is too small",
             )
         self.limits[index] = lowest.limit, highest.limit
         if low <= high:

@@ -221,6 +221,8 @@ _ERRORS = (
         "b(i) needs it to be at least 0, and b(i + 7) at most -2, because N = 6 of 'b' is too "
         "small"),
     ("O +=! «b(i + 6)» - b(i)", "and b(i + 6) at most -1, because N = 6 of 'b' is too small"),
+    ("O +=! «b(j - i)» where j in 0:9",
+        "b(j - i) needs it to be at least 3 and at most 0, because N = 6 of 'b' is too small"),
     ("O(i) = «b(i)» + d(i - 7)",
         "d(i - 7) needs it to be at least 7, and b(i) at most 5, because N = 6 of 'b'"),
     ("O(i) = 1 where «i» in 3:1",
