@@ -358,6 +358,7 @@ def test_what_is_known_is_the_result_though_the_reference_takes_too_long(
     known = whole(path, generations=2)
     before = TuningCache(path).history(KEY)
     monkeypatch.setattr("tcl.tuner.run.tuner.REFERENCE", 0.05)
+    monkeypatch.setattr("tcl.tuner.run.tuner._SILENT", 0.0)
     monkeypatch.setattr(FakeBackend, "reference", lambda *arrays: over.wait(60))
     events: list[Event[FakeOptions]] = []
     result = tuner(path, time_limit=0.05).tune((), events.append, saved(path))
@@ -365,6 +366,7 @@ def test_what_is_known_is_the_result_though_the_reference_takes_too_long(
     assert result.options == known.options and found(result) == found(known)
     notes = [e.message for e in events if isinstance(e, Note)]
     assert any(note.startswith("the reference did not finish") for note in notes)
+    assert sum(note.startswith("the reference, plain code") for note in notes) == 1
     assert TuningCache(path).history(KEY) == before
 
 

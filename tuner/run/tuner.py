@@ -43,6 +43,9 @@ _LONGEST = 60.0
 where all elements would take it hours, a kernel that hangs is still ended within minutes."""
 _PROMISING = 0.4
 """Of the first generation, candidates with other lanes and register tiles that open it, at most."""
+_SILENT = 3.0
+"""Seconds after which the user is told that the reference takes a while."""
+_WAITING = "the reference, plain code that every kernel is compared with, takes a while to compute"
 _UNFINISHED = (
     "the reference did not finish: only the starting point is timed, and its results are not "
     "checked"
@@ -124,7 +127,7 @@ class Tuner(Generic[OptionsT]):
         ):
             new = resume is None or not resume.begun
             early = self._compile_early(pools, start) if new else {}
-            reference = self._reference(watch, pools[0])
+            reference = self._reference(watch, pools[0], tell)
             if reference is None and watch() < KILL:
                 tell(Note(_UNFINISHED if saved is None else _NOT_CONTINUED))
             try:
@@ -194,12 +197,19 @@ class Tuner(Generic[OptionsT]):
         pools[1].limit(pools[1].workers, self._settings.compile_timeout, None)
         return compile_all(pools[1], self.backend, start)
 
-    def _reference(self, watch: Watch, pool: WorkerPool) -> Reference | None:
+    def _reference(
+        self, watch: Watch, pool: WorkerPool, tell: Callable[[Note], object]
+    ) -> Reference | None:
         """What the outputs have to be; None if interrupted, or if that takes longer than the whole
         search may."""
-        found = awaited_reference(
-            pool, self.backend, lambda: watch() >= FINISH or watch.late(REFERENCE)
-        )
+        notes = [Note(_WAITING)]
+
+        def over() -> bool:
+            if notes and watch.seconds > _SILENT:
+                tell(notes.pop())
+            return watch() >= FINISH or watch.late(REFERENCE)
+
+        found = awaited_reference(pool, self.backend, over)
         if found is None or self.workplace is not None:  # it is at work still, or not needed
             pool.kill()
         return found
