@@ -485,6 +485,12 @@ def test_nor_if_it_is_near_and_read_seldom() -> None:
             [(99, 64), (64, 64)],
             0,
         ),
+        (  # the code of as many subscripts is long
+            """uint8(H, W) B, int32(K) Dy, int32(K) Dx) -> (S) {
+            S(y, x) +=! B((y + Dy(k) + H) % H, (x + Dx(k) + W) % W) where y in 0:H, x in 0:W }""",
+            [(400, 501), (6,), (6,)],
+            0,
+        ),
     ],
 )
 def test_steps_of_a_reduction_that_are_written_out(

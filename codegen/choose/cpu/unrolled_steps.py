@@ -40,6 +40,11 @@ a mask: LLVM loads the whole ones of all steps first. With 13 rows of 24 floats 
 of 26 sums lay in memory on AVX-512 beside an epilogue, which took 1.8 times as long."""
 _WHOLE_POINTS = 72
 """Points up to which all of several reductions are written out."""
+_LONG_CYCLES = 1000.0
+"""Cycles of arithmetic of a loop from which on its end counts for nothing, and code written out for
+too much: about 4,000 instructions, as many as caches of decoded ones hold. On Zen 4, the neighbours
+of hexagons with subscripts modulo the sizes take .82 of the time with a loop and a fifth of the
+code, hashed grids .68 of the time."""
 _FEW_REGISTERS = 16
 """As AVX2 has: tiles leave few of them."""
 _LONG = 64
@@ -54,7 +59,8 @@ def steps_written_out(core: Core, lane: str | None, sizes: Mapping[str, int]) ->
     steps = innermost_written_out(core, lane, sizes)
     every = {d.name: d.extent for d in core.reduced}
     points = math.prod(sizes.values()) * core.fused.registers * math.prod(every.values())
-    if not steps or points > _WHOLE_POINTS or core.compacted or lane in every:
+    long = points > _WHOLE_POINTS or _is_long(core, points)
+    if not steps or long or core.compacted or lane in every:
         return steps
     asks = any(isinstance(v, ir.Select) for v in walk(core.nest.point.value))
     if asks and not core.deciding:
@@ -195,6 +201,8 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
     most = MAX_POINTS if inner.extent < SHORT_LOOP else _LONGER
     if inner.extent > 2 * SHORT_LOOP or inner.extent * points > most or inner.name == lane:
         return False
+    if _is_long(core, inner.extent * points):
+        return False
     held = _held(core, lane, sizes)
     spare = _spare(core)
     few = core.device.vector_registers <= _FEW_REGISTERS
@@ -209,6 +217,12 @@ def all_steps_fit(core: Core, inner: ir.Dim, lane: str | None, sizes: Mapping[st
         shared = access.count_shared(lane, sizes, steps)
         kept += shared if shared < access.count(sizes) * inner.extent else alone
     return kept + spare <= core.device.vector_registers
+
+
+def _is_long(core: Core, points: int) -> bool:
+    """Whether the end of a loop is nothing beside so many points, which are much code. Functions
+    are left out: of indices they are computed at compile time where steps are written out."""
+    return not core.called and points * core.each > _LONG_CYCLES
 
 
 def _spare(core: Core) -> int:
