@@ -849,6 +849,17 @@ def test_rows_that_one_vector_would_hold_are_done_in_two_halves() -> None:
         assert heuristic(program, program.nests[0], ZEN4).vectorize == (1, lanes)
 
 
+def test_rows_of_results_are_done_together_that_share_two_of_three_rows_they_read() -> None:
+    text = """uint16(H, W) Raw) -> (uint16(H, W) O) {
+        O(y, x) = (y + x) % 2 == 1 ? Raw(y, x) : uint16((up + down + before + after + 2) / 4)
+            where y in 0:H, x in 0:W,
+                  up = int32(Raw(max(y - 1, 0), x)), down = int32(Raw(min(y + 1, H - 1), x)),
+                  before = int32(Raw(y, max(x - 1, 0))), after = int32(Raw(y, min(x + 1, W - 1)))
+    }"""
+    found = chosen(ZEN4, text, (720, 1279))
+    assert found.vectorize == (1, 16) and (found.register or (1,))[0] > 1
+
+
 def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
     """A window of three along a row reads each element of the row three times."""
     text = (
@@ -1231,10 +1242,10 @@ def test_loops_keep_their_order_where_the_first_cache_loses_no_lines(
 
 
 def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
-    scaled = "(A(m, n) - X(m)) * exp(Y(m)) * B(n) + D(n)"
-    text = "float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D) -> (C) "
-    text += f"{{ C(m, n) = {scaled} }}"
-    shapes = ([(64, n), (64,), (64,), (n,), (n,)] for n in (4096, 768))
+    value = "fabs(fabs(fabs(fabs(A(m, n) + 1) + 1) + 1) + 1) * exp(Y(m)) - X(m)"
+    text = f"""float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D, float(N) E) -> (C) {{
+        C(m, n) = {value} + B(n) + D(n) + E(n) }}"""
+    shapes = ([(64, n), (64,), (64,), (n,), (n,), (n,)] for n in (4096, 768))
     long, short = (chosen(NARROW, text, *each) for each in shapes)
     assert long.register and long.register[0] in (2, 3, 4)
     assert not any(short.register or ()), "what it reads again is near"
