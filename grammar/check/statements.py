@@ -63,7 +63,7 @@ def check_assign(
     seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
     reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
     if rhs is not None and len(indices) == len(statement.indices):
-        _check_operator(statement, reduction, scope)
+        _check_operator(statement, reduction, checker)
     if rhs is None or len(scope.problems) > before:
         return None
     places = [s for s in subscripts if s is not None]
@@ -289,16 +289,28 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
         lets.append(c.Let(clause.name, value))
 
 
-def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: DefScope) -> None:
-    if reduction and statement.op == "=":
-        names = ", ".join(f"'{n}'" for n in reduction)
-        scope.refuse(
-            statement.op_span,
-            f"{names} {'appears' if len(reduction) == 1 else 'appear'} only on the right, which "
-            "means a reduction; use a reduction such as +=! instead of =, or put the index on "
-            "the left",
+def _check_operator(
+    statement: ast.Assign, reduction: tuple[str, ...], checker: ExprChecker
+) -> None:
+    if not reduction or statement.op != "=":
+        return
+    ranges = {clause.index: clause for clause in statement.where if isinstance(clause, ast.Range)}
+    unused = [n for n in reduction if n not in checker.indices]
+    if unused:
+        checker.scope.refuse(
+            ranges[unused[0]].span,
+            f"'{unused[0]}' is used nowhere but in its range; leave it out, or use a reduction "
+            "such as +=! instead of =",
             Section.REDUCTIONS,
         )
+        return
+    names = ", ".join(f"'{n}'" for n in reduction)
+    checker.scope.refuse(
+        statement.op_span,
+        f"{names} {'appears' if len(reduction) == 1 else 'appear'} only on the right, which "
+        "means a reduction; use a reduction such as +=! instead of =, or put the index on the left",
+        Section.REDUCTIONS,
+    )
 
 
 def _target_type(

@@ -393,7 +393,8 @@ class _Inference:
         if not pairs:
             return
         one, other = pairs[0]
-        first, last = max(one.first, other.first), min(one, other, key=lambda b: b.stop)
+        first = max(one.first, other.first)
+        last = min(one, other, key=lambda b: (b.stop, b.stop_text == str(b.stop)))
         remedy = "make them equal"
         if first < last.stop:
             remedy += f", or give it a range: where {index} in {first}:{last.stop_text}"

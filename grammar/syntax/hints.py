@@ -334,6 +334,12 @@ def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[s
         return "the other value is missing: condition ? a : b", Section.GUARDS
     if "->" in accepted:
         return "expected '->' before the outputs: def f(inputs) -> (O) { ... }", Section.DEFS
+    if token.kind == "," and accepted >= {"}", "where"}:
+        advice = "statements need no ','; it separates the clauses of a where, and inputs"
+        return advice, Section.STATEMENTS
+    if "REDUCE" in accepted and token.kind == "in":
+        advice = f"clauses are separated by ',': where ..., {read[0].text[:40]} in ..."
+        return advice, Section.WHERE
     if "REDUCE" in accepted:
         advice = (
             f"'{read[0].text[:40]}' begins a statement, so = or a reduction has to follow it (+= "

@@ -229,6 +229,9 @@ def test_an_error_shows_the_warnings_of_the_statements_before_it() -> None:
         caught.value
     )
     assert "'i' runs over dimension 0 of 'T' (indices -1 to 5)" in caught.value.message
+    text = _text("T, Y | T(i) +=! X(i - k) where k in 0:3  Y(i) = T(i) + X(i)")
+    with pytest.raises(RangeInferenceError, match=r"or give it a range: where i in 2:N"):
+        size_finding(check(text)["f"], _SIZES)
 
 
 def test_outputs_that_are_written_again_are_told_once() -> None:

@@ -294,6 +294,8 @@ SYNTAX = (
     # what is missing, or stands twice
     ("O(i) = 2 b(i)«}»", "or an operator such as * is missing before it"),
     ("O(i) = exp b(i)«}»", "'b' begins a statement, so = or a reduction has to follow it"),
+    ("O(i) = b(i)«,» O(i) += b(i)", "statements need no ','; it separates the clauses of a where"),
+    ("O(i) = b(i + k) where i in 0:3 k «in» 0:3", "separated by ',': where ..., k in ..."),
     ("O(i) = 2«(»b(i))", "expected an operator such as * before it"),
     ("O(i) +=! A(i «j»)", "expected an operator such as * or a comma before it"),
     ("O(i) = (b(i) + 1 «}»", "a ')' is missing before it"),
@@ -571,7 +573,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("float(N) O | O(i) = b(i) O(idx(i)) += «O(idx(i))»", "while it is being reduced into"),
     ("O(m) «=» A(m, n)", "'n' appears only on the right"),
     ("O «=» A(m, n)", "'m', 'n' appear only on the right"),
-    ("O(i) «=» b(i) where k in 0:3", "'k' appears only on the right"),
+    ("O(i) = b(i) where «k» in 0:3", "'k' is used nowhere but in its range; leave it out"),
     ("O(i) = b(«b(i)»)", "has to be an integer, found float32"),
     ("O(i) = b(«1.5»)", "has to be an integer"),
     ("O(i) = b(«c(i)»)", "has to be an integer, found bool"),
