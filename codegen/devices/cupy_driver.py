@@ -22,6 +22,11 @@ def cupy(what: str = "CUDA") -> Any:
         raise ArgumentError(
             f"{what} needs the package CuPy, {why}; install it with {installing('cuda')}"
         ) from None
+    except OSError as error:  # it makes a folder, and does not start without it
+        raise ArgumentError(
+            f"{what} needs the package CuPy, which cannot have its cache folder: {error}; "
+            "set CUPY_CACHE_DIR to a writable folder"
+        ) from None
     return package
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.cuda.run import compile as compiling
 from tcl.codegen.cuda.run.compile import SIMPLER, _compile_source, compile_cubin, ptx
+from tcl.codegen.devices import gpu
 from tcl.codegen.devices.cupy_driver import cupy, nvrtc
 from tcl.codegen.devices.gpu import A100, B200, H100, H200, PROFILES, T4, GpuProfile, of_device
 from tcl.common.errors import ArgumentError, CompileError
@@ -196,6 +198,16 @@ def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     for use in (cupy, nvrtc, of_device):
         with pytest.raises(ArgumentError, match=r"needs the package CuPy.*'\.\[cuda\]'"):
             use()
+
+
+def test_cupy_has_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It makes one where it is imported: a user of a container may have no home."""
+    (tmp_path / "cupy.py").write_text("import os; os.makedirs('/dev/null/cupy')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    assert gpu.device_count() == 0
+    with pytest.raises(ArgumentError, match=r"Not a directory.*; set CUPY_CACHE_DIR to a writable"):
+        of_device()
 
 
 @needs_nvrtc
