@@ -6,10 +6,10 @@ this is meant; one that the language puts in does not. Likewise ``X(i) * (1 / N)
 an integer, which is 0. And ``Key(n) % B``, of a uint32: indices and sizes are int32, as which what
 is large is negative. And ``(X(i) + Y(i)) / 2``: the quotient has room in the type, the sum has not.
 
-Floats are left alone, but for numbers that no tensor gives a type: in ``s * X(n) where s = 0.1``
-and in ``sqrt(3.0) * X(n)`` of float64, they are rounded to float32 first. The 16-bit ones are
-computed in float32 anyway, and what is too large for float32 becomes inf, which nobody takes for a
-result.
+Floats are left alone, but for numbers that no tensor of floats gives a type: in ``s * X(n) where
+s = 0.1``, ``sqrt(3.0) * X(n)`` and ``I(n) / 3.0 * X(n)`` of float64, they are rounded to float32
+first. The 16-bit ones are computed in float32 anyway, and what is too large for float32 becomes
+inf, which nobody takes for a result.
 """
 
 from __future__ import annotations
@@ -150,12 +150,14 @@ class _Widening:
         parts = list(self._parts(expr))
         for part in parts:
             meant = isinstance(part, c.Cast) and part.span != part.operand.span
-            if meant or isinstance(part, c.Read):
+            if meant or (isinstance(part, c.Read) and part.type.is_float):
                 return
         # A wider quotient of a literal that is rounded would keep what the literal lost.
         for part in sorted(filter(_is_rounded, parts), key=lambda p: not isinstance(p, c.Const)):
             leaf = next(
-                p for p in self._parts(part) if not (children(p) or isinstance(p, c.LetRef))
+                p
+                for p in self._parts(part)
+                if isinstance(p, c.Read) or not (children(p) or isinstance(p, c.LetRef))
             )
             if leaf.span in self.reported:
                 return
@@ -170,11 +172,11 @@ class _Widening:
             return
 
     def _parts(self, expr: c.Expr) -> Iterator[c.Expr]:
-        """A value and its parts, those of each name that it uses among them, once."""
+        """A value and its parts, but subscripts; those of each name that it uses, once."""
         parts, lets = [expr], dict(self.lets)
         for part in parts:  # which grow
             yield part
-            parts += children(part)
+            parts += () if isinstance(part, c.Read) else children(part)
             if isinstance(part, c.LetRef):
                 parts += filter(None, [lets.pop(part.name, None)])
 

@@ -242,11 +242,14 @@ def test_the_remedy_computes_what_was_meant() -> None:
         ("O(n) = X(n) * («s / N») where s = 0.1", "0.1"),
         ("O(n) = X(n) * «sqrt(s)» where s = 3.0", "3.0"),
         ("O(n) = X(n) * «r» where s = 0.1, r = sqrt(s / 3)", "0.1"),
+        ("O(n) = X(n) + «I(n) * 0.1»", "0.1"),
+        ("O(n) = X(n) + «I(n + 1) / 3.0»", "3.0"),
+        ("O(n) = X(n) * «exp(I(n))»", "I(n)"),
     ],
 )
 def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, literal: str) -> None:
     """The remedy, typed, ends the warning."""
-    marked = unmark(f"def f(double(N) X) -> (O) {{ {statement} }}")
+    marked = unmark(f"def f(double(N) X, int32(M) I) -> (O) {{ {statement} }}")
     (warning,) = check(marked.text)["f"].warnings
     assert f"write float64({literal}) for {literal}" in warning.message
     assert (warning.span.line, warning.span.column) == marked.places[0][:2]
@@ -262,10 +265,13 @@ def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, li
         "O(n) max=! X(n) > 0 ? X(n) : log(0.0)",
         "O(n) = X(n) * float(0.1)",
         "O(n) = X(n) + Y(n) * s where s = 0.1",  # computed in float32
+        "O(n) = X(n) + I(n) * 0.5",
+        "O(n) = X(n) + float(I(n)) / 3.0",
+        "O(n) = X(n) + I(int32(0.1 * n)) * 0.5",
     ],
 )
 def test_no_number_is_rounded(statement: str) -> None:
-    text = f"def f(double(N) X, float(N) Y) -> (O) {{ {statement} }}"
+    text = f"def f(double(N) X, float(N) Y, int32(M) I) -> (O) {{ {statement} }}"
     assert check(text)["f"].warnings == ()
 
 
