@@ -195,6 +195,9 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
             what = f"a whole number, not '{value}'" if value else "a value"
             raise ArgumentError(f"the size {name} needs {what}; write {_example(checked)}")
         if "=" not in part:
+            size, _, given = (p.strip() for p in part.partition(":"))
+            if size in checked.sizes and given:
+                raise ArgumentError(f"'{part}' gives no size; write {size}={given}")
             other = f"write {_example(checked)}" if checked.sizes else "it has no sizes"
             other = f"its labels are {', '.join(known)}" if known else other
             hint = did_you_mean(part, known, other)

@@ -86,6 +86,7 @@ SIZE: Mistakes = [
     (("--sizes", "M,K=6,N=7"), "the size M needs a value; write --sizes M=...,K=...,N=..."),
     (("--sizes", "M=5,K=6,N="), "the size N needs a value; write --sizes M="),
     (("--sizes", "M=5,K=6,N=7,Q=1"), "mm has no size Q; its sizes are M, K, N"),
+    (("--sizes", "M:8,N:9"), "'M:8' gives no size; write M=8"),
     (("--sizes", "tiny"), "mm has no comment '# sizes tiny'; write --sizes M=...,K=...,N=..."),
     (("--sizes", "M=5,M=5,K=6,N=7"), "the size M is given twice"),
 ]
