@@ -590,6 +590,24 @@ def test_reductions_of_columns_share_a_pass_where_caches_keep_it(
     assert first.tile or (first.register or (7,))[0] <= 6, "half as many registers"
 
 
+def test_rows_from_memory_that_one_tile_reads_come_a_few_at_a_time() -> None:
+    text = """def f(uint32(B, N, L) D, uint32(N, L, M) K) -> (O) {
+        O(b, m) +=! D(b, n, l) * K(n, l, m)
+    }"""
+    found = chosen(ZEN4, text, (3, 1024, 8), (1024, 8, 631))
+    assert found.register == (3, 6, 0, 0), "all rows of results"
+    assert (found.tile, found.order) == ((0, 0, 1, 0), (2, 3, 0, 1))
+
+
+@pytest.mark.parametrize(("shape", "steps"), [((20, 600), 16), ((20, 6000), 1), ((90, 400), 8)])
+def test_rows_of_all_inner_steps_count_where_long_ones_come_from_memory(
+    shape: tuple[int, int], steps: int
+) -> None:
+    text = "float(I, J, N) A, float(J, I) W) -> (S) { S(n) +=! A(i, j, n) * W(j, i) }"
+    size, columns = shape
+    assert chosen(ZEN4, text, (size, size, columns), (size, size)).tile == (0, steps, 0)
+
+
 def test_rows_that_lanes_read_apart_are_not_torn() -> None:
     text = """float(I, J, K) T, float(J, R) B, float(K, R) C) -> (M) {
         M(i, r) +=! T(i, j, k) * B(j, r) * C(k, r) }"""
