@@ -1269,6 +1269,17 @@ def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
     assert not any(short.register or ()), "what it reads again is near"
 
 
+def test_what_a_condition_guards_is_gathered_along_the_rows_of_places() -> None:
+    """In lanes of 9 curves, which the first cache holds, each vector would be a masked gather."""
+    text = """float(B, A) Load, float(B, A) Behind, float(S, L) Line, float(P) Front) -> (O) {
+        O(b, s, p) +=! at >= 0 && at < L - 1
+                ? Load(b, a) * ((1 - w) * Line(s, at) + w * Line(s, at + 1)) : 0
+            where place = 128 * Front(p) - Behind(b, a), at = int32(floor(place)), w = place - at
+    }"""
+    found = chosen(ZEN4, text, (40, 6), (40, 6), (9, 101), (251,))
+    assert found.vectorize == (2, 16)
+
+
 def test_a_place_that_data_decides_is_checked_once_for_several_vectors() -> None:
     text = "float(H, W) I, int32(L) X) -> (O) { O(l, w) = I(X(l), w) }"
     found = chosen(NARROW, text, (1000, 64), (2048,))

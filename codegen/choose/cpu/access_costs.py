@@ -225,9 +225,10 @@ class OperandAccess:
 
     def selects_for_all(self, lane: str, lanes: int) -> bool:
         """Whether data select an element of each lane's row alike, and the first cache holds these
-        rows, which are a fixed distance apart."""
+        rows, which are a fixed distance apart. What a condition guards is gathered under a mask."""
         apart = 0 if lane in self.selecting else lanes * abs(self.strides.get(lane, 0))
-        return self.scattered and 0 < apart <= SELECTED_BYTES and self.itemsize >= 4
+        fits = 0 < apart <= SELECTED_BYTES and self.itemsize >= 4
+        return self.scattered and fits and (self.total or self.checked is not None)
 
     def in_tile(
         self,
