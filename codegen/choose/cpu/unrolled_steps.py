@@ -41,10 +41,9 @@ of 26 sums lay in memory on AVX-512 beside an epilogue, which took 1.8 times as 
 _WHOLE_POINTS = 72
 """Points up to which all of several reductions are written out."""
 _LONG_CYCLES = 1000.0
-"""Cycles of arithmetic of a loop from which on its end counts for nothing, and code written out for
-too much: about 4,000 instructions, as many as caches of decoded ones hold. On Zen 4, the neighbours
-of hexagons with subscripts modulo the sizes take .82 of the time with a loop and a fifth of the
-code, hashed grids .68 of the time."""
+"""Cycles of arithmetic from which on the end of a loop counts for nothing, and its code for too
+much where it is written out. On Zen 4, the neighbours of hexagons with subscripts modulo the sizes
+take .82 of the time with a loop and a fifth of the code, hashed grids .68 of the time."""
 _FEW_REGISTERS = 16
 """As AVX2 has: tiles leave few of them."""
 _LONG = 64
