@@ -33,7 +33,11 @@ STOP = LINE // 8 - 1
 KERNEL, TENSORS, ERROR, TEAM, THREADS, CLEAR, POOL, OWN = range(8)
 """Words of a call's record: four addresses, the number of threads, the bytes of the team's memory
 that the call begins by clearing, the address of the pool of threads, and the nanoseconds that the
-last call with this record took alone because of crowded cores; 0 before."""
+last call with this record took alone because of crowded cores; 0 before. Behind them is what the
+pool remembers of calls with this record, 0 at first ..."""
+
+VARIES = 15
+"""... and 1 if these are of sizes that vary, of which it remembers nothing."""
 
 PAGE = 4096
 """Bytes between addresses that agree in their last twelve bits. By these, processors tell whether a
@@ -43,7 +47,7 @@ _EIGHTHS = (4, 2, 6, 1, 5, 3, 7)
 """Where results that nobody wants begin, in eighths of a page: as far as can be from where arrays
 do, in the first line or the second of a page, and from each other."""
 
-WORDS = 8
+WORDS = 16
 """Length of a call's record."""
 
 

@@ -49,3 +49,8 @@ int32_t cores_after(struct pool *pool, int64_t ran) {
     pthread_join(worker->thread, 0);
     return found == (atomic_load(&worker->moved) == 1) ? CPU_COUNT(&may) : -1;
 }
+
+/* Whether the next call of a kernel would run alone as that is faster. */
+int32_t goes_alone(struct call *call) { return way(call) == ALONE; }
+
+void call_took(struct call *call, int64_t took) { remember(call, took); }

@@ -55,6 +55,7 @@ class Frame:
         record[abi.ERROR] = ctypes.addressof(self._errors)
         record[abi.TEAM] = -(-ctypes.addressof(team) // abi.LINE) * abi.LINE
         record[abi.THREADS], record[abi.CLEAR] = threads, size
+        record[abi.VARIES] = bool(kernel.sizes)
         self._call = record
         self.at = ctypes.addressof(record)
         """The address of the call's record."""

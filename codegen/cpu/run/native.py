@@ -132,6 +132,7 @@ def _describe(
     image[abi.KERNEL], image[abi.POOL] = kernel.entry, kernel.pool
     image[abi.TENSORS], image[abi.ERROR], image[abi.TEAM] = tensors, errors, team
     image[abi.THREADS], image[abi.CLEAR] = kernel.threads, abi.team_bytes(kernel.regions)
+    image[abi.VARIES] = bool(kernel.sizes)
     for position, (k, size) in enumerate(needed.items()):
         begin = abi.spaced(end, position)
         image[tensors // 8 + k] = begin

@@ -31,6 +31,15 @@ struct call {
     int64_t clear; /* bytes of the team's memory, which is cleared when a call begins */
     struct pool *pool;
     int64_t alone; /* nanoseconds that the last call took that ran alone as cores were taken */
+    /* Whether calls run alone as that is faster, by pool.c. */
+    int64_t way;           /* TOGETHER or ALONE */
+    int64_t tried;         /* calls of the trial that is under way, DONE between trials */
+    int64_t together_took; /* nanoseconds of those that ran together ... */
+    int64_t alone_took;    /* ... and alone, without the first ones */
+    int64_t left;          /* calls before the next trial */
+    int64_t pause;         /* those after the last one */
+    int64_t seemed;        /* 1: in the last trial the other way was faster */
+    int64_t varies;        /* 1: calls with this record have sizes of their own, and try nothing */
 };
 
 #endif

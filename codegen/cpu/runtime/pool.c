@@ -27,7 +27,11 @@
    some milliseconds later.
 
    A worker that had so little of its core in the last jobs that one thread would have been faster
-   says so; the next calls then run alone, for longer and longer as long as that happens again. */
+   says so; the next calls then run alone, for longer and longer as long as that happens again.
+
+   Threads also lose where each reads what others wrote. A line takes 30 ns from one core to another,
+   or 180 if they share no cache, and a hypervisor changes that as it moves them. So short calls try
+   now and then which is faster, all threads or one, and do as that found. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -80,7 +84,16 @@ static const int64_t CREDIT = 32000000;
    as long schedulers give a core to somebody else. */
 static const int64_t SLICE = 4000000;
 
+/* Calls that take at most SHORT by all threads in all try whether they are faster alone: so many of
+   them each way, of which the first one finds its lines where the other way left them. They go the
+   other way once two trials in a row said so. They try again after so many calls, twice as many
+   each time that nothing changes. */
+enum { TRIAL = 4, DONE = 2 * TRIAL, PAUSE = 64, MOST_PAUSE = 2048 };
+static const int64_t SHORT = 4000000;
+
 enum { IDLE, ASLEEP, OFFERED, JOINED };
+
+enum { TOGETHER, ALONE };
 
 /* What different threads write lies on different lines. */
 struct worker {
@@ -485,6 +498,43 @@ static bool runs_alone(struct pool *pool, struct call *call) {
     return false;
 }
 
+/* Which way the next call goes: in the second half of a trial the other one. */
+static int64_t way(struct call *call) {
+    return call->way ^ (call->tried >= TRIAL && call->tried < DONE);
+}
+
+static int64_t *took_by(struct call *call, int64_t way) {
+    return way == ALONE ? &call->alone_took : &call->together_took;
+}
+
+/* Remember how long a call took, and what that says of the next ones. */
+static void remember(struct call *call, int64_t took) {
+    if (call->varies) return;
+    if (call->tried == DONE) {
+        if (!--call->left) call->tried = 0;
+        return;
+    }
+    int64_t *sum = took_by(call, way(call));
+    *sum = call->tried % TRIAL ? *sum + took : 0;
+    call->tried++;
+    int64_t own = *took_by(call, call->way), other = *took_by(call, !call->way);
+    bool faster = false;
+    if (call->tried <= TRIAL) {
+        bool is_short = call->way == ALONE || own * call->threads <= SHORT * (TRIAL - 1);
+        if (call->tried < TRIAL || is_short) return;
+    } else {
+        int64_t times = call->tried == TRIAL + 1 ? 16 : 4;
+        bool hopeless = took > times * own / (TRIAL - 1);
+        if (call->tried < DONE && !hopeless) return;
+        faster = !hopeless && other < own - own / 16;
+    }
+    bool changes = faster && call->seemed;
+    call->seemed = faster && !changes;
+    call->tried = DONE;
+    call->way ^= changes;
+    call->left = call->pause = faster ? PAUSE : min(max(2 * call->pause, PAUSE), MOST_PAUSE);
+}
+
 static int32_t alone(struct call *call) {
     return call->kernel(call->tensors, call->errors, 0, 1, call->team);
 }
@@ -499,18 +549,24 @@ int32_t tcl_pool_run(struct call *call) {
                                                  memory_order_relaxed))
         return alone(call);
     int64_t crowded = atomic_load_explicit(&pool->crowded, memory_order_relaxed);
-    if ((pool->until | pool->level | crowded) && runs_alone(pool, call)) {
+    bool slower = way(call) == ALONE && !pool->together;
+    if (slower || ((pool->until | pool->level | crowded) && runs_alone(pool, call))) {
         atomic_store_explicit(&pool->taken, 0, memory_order_release);
         int64_t begun = now();
         int32_t result = alone(call);
-        call->alone = now() - begun;
+        int64_t took = now() - begun;
+        if (slower) remember(call, took);
+        else call->alone = took;
         return result;
     }
     offer(pool, call);
+    int64_t begun = pool->begun;
     int32_t own = call->kernel(call->tensors, call->errors, 0, pool->others + 1, call->team);
     wait_for(pool, pool->together ? pool->others : withdraw(pool));
     int32_t theirs = atomic_load_explicit(&pool->failed, memory_order_relaxed);
+    bool remembers = !pool->together;
     atomic_store_explicit(&pool->taken, 0, memory_order_release);
+    if (remembers) remember(call, now() - begun);
     return own | theirs;
 }
 

@@ -27,12 +27,13 @@ class Team:
     run: Callable[[int], int]
     """Takes the address of a call's record; 1 if a thread's check failed. Without the GIL. On one
     thread if another call has the pool, so that nothing is waited for and no core has two of our
-    threads to run, and for a while after workers had too little of their cores."""
+    threads to run, for a while after workers had too little of their cores, and as long as a short
+    call with this record is faster so."""
     pool: int
     """Its address."""
     together: Callable[[bool], object]
-    """Whether calls run on all of their threads however little of their cores these have: for
-    tests."""
+    """Whether calls run on all of their threads however little of their cores these have, and
+    however long they take: for tests."""
 
 
 @dataclass(slots=True)

@@ -93,8 +93,9 @@ def test_the_words_of_a_call_are_the_same_in_python(tmp_path: Path) -> None:
         "clear": abi.CLEAR,
         "pool": abi.POOL,
         "alone": abi.OWN,
+        "varies": abi.VARIES,
     }
-    assert places == expected
+    assert len(places) == abi.WORDS and places.items() >= expected.items()
     source = tmp_path / "call.c"
     source.write_text(
         f'#include <stddef.h>\n#include "call.h"\n_Static_assert(LINE == {abi.LINE}, "");\n'
