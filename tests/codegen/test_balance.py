@@ -132,3 +132,12 @@ def test_what_is_too_large_is_not_copied_at_once() -> None:
     huge = cost(1 << 13, 1 << 12)
     assert huge.access.elements > LARGEST
     assert huge.before(100) == math.inf
+
+
+def test_what_no_point_takes_part_in_costs_nothing() -> None:
+    """A condition that never holds for these sizes leaves no cycles to compare copies with."""
+    text = """def f(float(N, M) A, float(V, D) T, int32(M) I) -> (O) {
+        O(n, d) +=! (m >= n + 3) ? A(n, m) * T(I(m), d) : 0
+    }"""
+    device, each = replace(WIDE, threads=2), sized(text, (200, 3), (1, 256), (3,))
+    assert schedule(each, MappingOptions("mlp"), device).kernels

@@ -164,7 +164,7 @@ class TileChoice:
             copies = math.prod(n for dim, n in chunks.items() if dim not in access.strides)
             if copies > 1 and core.worth_staging(access, self.lane, self.sizes):
                 total += PanelCost(access, self.lane, core.device).more(copies)
-        return total / self.cycles
+        return total / max(self.cycles, 1.0)
 
 
 def fastest(
