@@ -90,7 +90,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"tcl.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tcl' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    from tcl.common.forks import whole
+
+    with whole():  # a child forked meanwhile would wait for a half made module for ever
+        value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

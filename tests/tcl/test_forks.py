@@ -42,12 +42,35 @@ for thread in threads:
     thread.join()
 """
 
+IMPORTS = """
+import os, signal, threading, time
+import numpy as np
+import tcl
 
-def test_children_of_threads_that_compile(tmp_path: object) -> None:
+T = tcl.define("def f(float(N) X) -> (Y) { Y(i) = X(i) + 1 }", threads=1)
+X = np.ones(8, "f")
+importing = threading.Thread(target=lambda: tcl.autotune)
+importing.start()
+children = []
+for _ in range(12):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # ends a child that hangs
+        os._exit(0 if (T.f(X) == 2).all() else 1)
+    children.append(child)
+    time.sleep(0.03)
+importing.join()
+for child in children:
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("program", [PROGRAM, IMPORTS], ids=["compile", "import"])
+def test_children_of_busy_threads(program: str, tmp_path: object) -> None:
     environment = {**os.environ, "TCL_CACHE_DIR": str(tmp_path), "TCL_NUM_THREADS": "2"}
     environment.pop("TCL_TUNE_MODE", None)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        [sys.executable, "-W", "ignore", "-c", program],
         env=environment,
         capture_output=True,
         text=True,
