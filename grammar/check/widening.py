@@ -25,7 +25,7 @@ from tcl.grammar.ranges.intervals import Bounds, either, operation, within
 from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source, Span
-from tcl.grammar.syntax.types import FLOAT32, FLOAT64, INT32, Kind, ScalarType
+from tcl.grammar.syntax.types import FLOAT32, FLOAT64, INT32, INT64, Kind, ScalarType
 from tcl.grammar.tree import checked as c
 from tcl.grammar.tree.traverse import (
     children,
@@ -252,11 +252,15 @@ class _Widening:
         yield from self._too_early(expr.left, "it is divided", "+-*")
 
     def _compared(self, expr: c.Binary) -> Iterator[Diagnostic]:
-        """What is wrong with unsigned differences of 8 or 16 bits of which the larger is taken: a
-        negative one wraps to a large number."""
-        if expr.op == "max" and expr.type.kind is Kind.UINT:
-            for side in (expr.left, expr.right):
-                yield from self._too_early(side, "the larger value is taken", "-")
+        """What is wrong with unsigned differences of which the larger is taken, or which 0 is asked
+        to be more or less than: a negative one wraps to a large number."""
+        sides, type_ = (expr.left, expr.right), expr.left.type
+        zero = expr.op in _ORDERS and any(isinstance(s, c.Const) and s.value == 0 for s in sides)
+        if type_.kind is not Kind.UINT or not (zero or expr.op == "max"):
+            return
+        what = "it is compared with 0" if zero else "the larger value is taken"
+        for side in sides:
+            yield from self._too_early(side, what, "-", INT32 if type_.bits < 32 else INT64)
 
     def _too_early(
         self, expr: c.Expr, before: str, ops: str, to: ScalarType = INT32

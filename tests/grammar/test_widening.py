@@ -85,6 +85,8 @@ def test_quotient_of_integers_used_as_a_float(case: str, better: str) -> None:
         ("O | O(i) = y / 2 where y = «u(i) + 1»", ["int32(u(i)) + 1", "uint8(u(i) + 1)"]),
         ("O | O(i) = max(«u(i) - u(0)», 0)", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
         ("O | O(i) = max(u(i), y) where y = «u(i) - 1»", ["int32(u(i)) - 1", "uint8(u(i) - 1)"]),
+        ("O | O(i) = «u(i) - u(0)» >= 0 ? 1 : 0", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
+        ("O | O(i) = 0 > y && t(i) where y = «u(i) - 1»", ["int32(u(i)) - 1", "uint8(u(i) - 1)"]),
         ("O | O(i) = int32(«u(i) - u(0)») * 2", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
         ("O | O(i) = float(y) where y = «u(i) - 9»", ["float32(u(i)) - 9", "uint8(u(i) - 9)"]),
         ("int32(N) O | O(i) = «u(i) - u(0)»", ["int32(u(i)) - u(0)", "uint8(u(i) - u(0))"]),
@@ -141,6 +143,13 @@ def test_unsigned_values_that_meet_an_index_or_a_size(case: str, meant: str) -> 
     value = meant[meant.index("(") + 1 : -1]
     for remedied in (before + better + after, (before + other + after).replace(value, meant, 1)):
         assert check(_unsigned(remedied))["f"].warnings == ()
+
+
+def test_a_difference_of_32_bits_that_is_compared_with_0() -> None:
+    marked = unmark(_unsigned("O | O(i) = «w(i) - w(0)» <= 0 || W(i) - W(0) <= 0"))
+    (warning,) = check(marked.text)["f"].warnings  # no type is wider than that of W
+    assert (warning.span.line, warning.span.column) == marked.places[0][:2]
+    assert "compared with 0; write int64(w(i)) - w(0), or" in warning.message
 
 
 def test_all_that_meets_unsigned_values_is_told_at_once() -> None:
@@ -202,6 +211,8 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "O | O(i) = u(i) != 0 ? int32(u(i) - 1) : 0",
         "O | O(i) = int32(u(i) - u(i) % 8)",
         "O | O(i) = int32(u(i) - u(i) / 2)",
+        "O | O(i) = u(i) - u(0) != 0 || u(i) - u(i) % 8 > 0 || c(i) - c(0) < 0",
+        "O | O(i) = u(i) - u(0) < 9",  # of a ring, as it seems
     ],
 )
 def test_no_false_alarm(case: str) -> None:
