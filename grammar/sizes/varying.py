@@ -93,7 +93,9 @@ class Size(_Integer):
             return Size._plus_constant(found, self._constant + factor * other._constant)
         if isinstance(other, int):
             return Size._plus_constant(self._polynomial, self._constant + factor * other)
-        return self._no() if isinstance(other, float) else NotImplemented
+        if isinstance(other, float):  # no size changes what is infinite
+            return factor * other if math.isinf(other) else self._no()
+        return NotImplemented
 
     def __rsub__(self, other: int) -> int:
         return -self + other

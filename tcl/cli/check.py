@@ -206,7 +206,7 @@ def _shapes(definition: CheckedDef, sized: SizedDef | None, header: str) -> list
         values = ", ".join(f"{size}={value}" for size, value in named[0].items())
         return [f"  ...: for {values}", *output_lines(size_finding(definition, named[0]))]
     given = f"--entry {definition.name} --sizes {','.join(f'{s}=...' for s in definition.sizes)}"
-    return [f"  ...: no formula of the sizes holds for all; {given} shows it for some"]
+    return [f"  ...: no formula was found that holds for all sizes; {given} shows it for some"]
 
 
 def _data(definition: CheckedDef, sized: SizedDef | None, inferred: _Dims) -> dict[str, object]:

@@ -632,6 +632,12 @@ def test_dimensions_where_one_size_is_many_times_another() -> None:
     assert output_dims(check(text)["f"]) == {"O": ("N", "Q")}
 
 
+def test_dimensions_beside_one_that_is_read_from_the_last_to_the_first() -> None:
+    reads = "O(s, z) max=! A(Z - 1 - z, 5 * s + k) where k in 0:15"
+    (checked,) = check(f"def f(int16(Z, Y) A) -> (O) {{ {reads} }}").values()
+    assert output_dims(checked) == {"O": ("Y/5 - 2", "Z")}
+
+
 def test_formulas_of_a_called_def_are_in_its_own_sizes() -> None:
     called = "def g(float(M) A) -> (O) { O(i) = A(i) where i in 0:min(M, 40) } "
     caller = "def f(float(N) X, float(M) Y) -> (O) { O = g(X) } "

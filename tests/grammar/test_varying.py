@@ -124,6 +124,12 @@ def test_a_question_whose_answer_depends_is_refused_in_words() -> None:
             use(m)
 
 
+def test_what_is_infinite_stays_so() -> None:
+    m, _ = sizes()
+    assert math.inf - m == m + math.inf == 2 * m - -math.inf == math.inf
+    assert m - math.inf == -math.inf - m == -math.inf
+
+
 def test_largest_and_smallest_where_they_are_known() -> None:
     m, _ = sizes()
     assert largest(0, m - 1) == m - 1

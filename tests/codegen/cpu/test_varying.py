@@ -100,6 +100,14 @@ def test_the_last_vector_of_a_rest_is_no_longer_than_that() -> None:
     assert compare(definition, {"M": 1, "N": 65}, "N", symbol, range(1, 80)) == 79
 
 
+def test_rows_that_are_read_from_the_last_to_the_first() -> None:
+    text = "def f(float(Z, Y) A) -> (O) { O(z, s) max=! A(Z - 1 - z, 2 * s + k) where k in 0:3 }"
+    (definition,) = check(text).values()
+    for size in ("Z", "Y"):
+        symbol = Size.named(size, least=5, most=255, value=65)
+        assert compare(definition, {"Z": 5, "Y": 9}, size, symbol, range(5, 40)) == 35
+
+
 def test_what_the_first_row_adds_up_is_there_in_every_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of signed and unsigned bytes are added up beside what they have too much, which the
     first row of a register tile adds up for all of its rows."""

@@ -100,7 +100,7 @@ def test_check_says_what_a_size_without_a_formula_is(tmp_path: Path) -> None:
     file.write_text(f"def f(float(M) A, float(N) B) -> (O) {{ O(i) = A(i) + B(i) where {where} }}")
     *_, hint = here("check", file).stdout.splitlines()
     assert hint == (
-        "  ...: no formula of the sizes holds for all; "
+        "  ...: no formula was found that holds for all sizes; "
         "--entry f --sizes M=...,N=... shows it for some"
     )
     assert "no formula" not in here("check", file, "-e", "f", "-s", "M=5,N=3").stdout
