@@ -12,6 +12,7 @@ from tcl.grammar.syntax.meant import OF_BOOLS, STATEMENTS, known_type, no_reduct
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Source
 from tcl.grammar.syntax.tokens import END, Token
+from tcl.grammar.syntax.types import scalar_type, zero_text
 
 _DEF = re.compile(r"def\s+\w+\s*\(")
 _KEYWORDS = frozenset({"def", "where", "in", "exists", "min", "max", "SCALAR"})
@@ -43,6 +44,8 @@ _CHARACTERS = {
     '"': "the language has no strings; comments start with '#'",
     ".": "a dimension is written T.0, without spaces; a number needs a digit next to its dot",
 }
+_DIMENSIONS = re.compile(r"\(([^():#]*)\)\s*([A-Za-z_]\w*)")
+"""Those of a declaration, and the name behind them."""
 _MEANT = dict(
     zip(
         "−–—‐×·÷∧∨¬²√…≤≥≠→（），：\u00a0\ufeff\u200b",
@@ -314,7 +317,8 @@ def _hint(
     if kind == ":" and (sides or accepted >= {")", ","}):
         return _EVERY_INDEX
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
-        advice = "a dimension is a name or a number; write a new name, such as K"
+        advice = "a dimension is a name or a number; "
+        advice += _assigned_first(text, read) or "write a new name, such as K"
         return advice, Section.DEFS
     if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
         return _TWO_ENDS
@@ -323,6 +327,25 @@ def _hint(
     if kind == "AXIS" and before != ")":
         return "a dimension is written T.0, directly after a tensor's name", Section.DEFS
     return _missing(token, accepted, read)
+
+
+def _assigned_first(text: str, read: Sequence[Token]) -> str | None:
+    """What gives an output these dimensions, which its declaration cannot."""
+    kinds = [token.kind for token in read]
+    if "(" not in kinds:
+        return None
+    place = len(kinds) - 1 - kinds[::-1].index("(")
+    found = _DIMENSIONS.match(text, read[place].span.start)
+    if "->" not in kinds[:place] or kinds[place - 1] != "SCALAR" or found is None:
+        return None
+    dims, name = found[1].split(","), found[2]
+    indices = [f"i{k}" for k in range(len(dims))] if len(dims) > 1 else ["i"]
+    ranges = ", ".join(f"{i} in 0:{d.strip()}" for i, d in zip(indices, dims, strict=True))
+    zero = zero_text(scalar_type(read[place - 1].text))
+    return (
+        f"declare {name} without a type, and assign all of it first: "
+        f"{name}({', '.join(indices)}) = {zero} where {ranges}"
+    )
 
 
 def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[str, Section] | None:

@@ -399,6 +399,16 @@ SYNTAX = (
     ("def f(float(N) b) -> (O) { O(i) = b(i)\n«def» g(float(N) b) -> (O) { O(i) = b(i) }", "'}'"),
     ("def f(float(N) b) «{» O(i) = b(i) }", "'->'"),
     ("def f(float(N «+» 1) b) -> (O) { O(i) = b(i) }", "write a new name, such as K"),
+    (
+        "def f(float(N) b) -> (O, int32(N «+» 1) S) { O(i) = b(i) S(O(i)) += 1 }",
+        "; declare S without a type, and assign all of it first: S(i) = 0 where i in 0:N + 1",
+    ),
+    (
+        "def f(float(N) b) -> (half(N, 2 «*» N) O) { O(i, k) = b(i) }",
+        "all of it first: O(i0, i1) = float16(0) where i0 in 0:N, i1 in 0:2 * N",
+    ),
+    ("def f(float(N) b) -> (half(2 «*» (N + 1)) O) { O(i) = b(i) }", "write a new name, such as K"),
+    ("def f(float(N) b) -> O «*» 2 { O(i) = b(i) }", "write a new name, such as K"),
     ("def f(float(«1.5») b) -> (O) { O(i) = b(i) }", "expected"),
     ("def f(float(N) b«;» int32 n) -> (O) { O(i) = b(i) }", "';'"),
     ("def f(«,») -> (O) { O = 1 }", "expected"),
