@@ -226,13 +226,20 @@ def _twice(token: Token, text: str) -> tuple[str, Section] | None:
             return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
         case "<" | ">":
             places = _PLACES.match(text, token.span.end)
-            power = 2 ** int(places[1] if places else 4)
-            shift = f"x {'*' if token.text == '<' else '/'} {power}"
-            shift += " for a shift by 4" if places is None else ""
-            if token.text == ">":
-                shift += " of an unsigned x"
-                if power < 2**63:  # larger ones are no int64
-                    shift += f", x / {power} - (x % {power} < 0 ? 1 : 0) of a signed x"
+            if places is None:
+                shift = "x * int32(exp2(double(n))) for a shift by n"
+                if token.text == ">":
+                    shift = (
+                        "x / uint32(exp2(double(n))) for a shift by n of an unsigned x, "
+                        "int32(floor(x / exp2(double(n)))) of a signed x"
+                    )
+            else:
+                power = 2 ** int(places[1])
+                shift = f"x {'*' if token.text == '<' else '/'} {power}"
+                if token.text == ">":
+                    shift += " of an unsigned x"
+                    if power < 2**63:  # larger ones are no int64
+                        shift += f", x / {power} - (x % {power} < 0 ? 1 : 0) of a signed x"
             return f"there is no '{2 * token.text}'; write {shift}", Section.OPERATORS
     return None
 

@@ -122,3 +122,20 @@ def test_powers_of_two_are_exact(name: str, options: str) -> None:
         reference(text, exponents)[0],
     ):
         np.testing.assert_array_equal(plain(made).astype(np.float64), expected)
+
+
+def test_shifts_by_numbers_that_vary() -> None:
+    """As the error says that answers << and >>."""
+    text = (
+        "def f(int32(N) X, uint32(N) U, int32(N) B) -> (Left, Right, Floored) {"
+        " Left(n) = X(n) * int32(exp2(double(B(n))))"
+        " Right(n) = U(n) / uint32(exp2(double(B(n))))"
+        " Floored(n) = int32(floor(X(n) / exp2(double(B(n))))) }"
+    )
+    bits = np.arange(31 * 9, dtype=np.int32) % 31
+    x = np.random.default_rng(5).integers(-(2**31), 2**31, bits.size).astype(np.int32)
+    expected = x << bits, x.view(np.uint32) >> bits.view(np.uint32), x >> bits
+    arrays = x, x.view(np.uint32), bits
+    for made in (run(text, *arrays), reference(text, *arrays)):
+        for got, right in zip(made, expected, strict=True):
+            np.testing.assert_array_equal(plain(got), right)

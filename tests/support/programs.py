@@ -386,8 +386,11 @@ SYNTAX = (
         "write x / 8 of an unsigned x, x / 8 - (x % 8 < 0 ? 1 : 0) of a signed x",
     ),
     ("O(i) = b(i) <«<» 10", "write x * 1024"),
-    ("O(i) = b(i) >«>» c(i)", "write x / 16 for a shift by 4 of an unsigned x"),
-    ("O(i) = b(i) <«<» 2 * c(i)", "write x * 16 for a shift by 4"),
+    (
+        "O(i) = b(i) >«>» c(i)",
+        "write x / uint32(exp2(double(n))) for a shift by n of an unsigned x, int32(floor(x / exp2",
+    ),
+    ("O(i) = b(i) <«<» 2 * c(i)", "write x * int32(exp2(double(n))) for a shift by n"),
     ("O(i) = b(i) «&» 4", "x % 16"),
     ("O(i) = float«+»", "'('"),
     ("O(i) = s.1«.2»", "written T.0"),
