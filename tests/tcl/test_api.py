@@ -316,3 +316,36 @@ def test_compiling_gives_its_memory_back() -> None:
     for _ in range(200):
         compile_object(text, device)
     assert resident() - before < 4 * 2**20
+
+
+def test_an_index_out_of_range_names_its_subscripts() -> None:
+    text = (
+        "def f(float(N) X, int32(K) I) -> (O, int32(N) Seen) {\n"
+        "    O(k) = X(0) * X(I(k))\n"
+        "    Seen(I(k) + 1) +=! 1\n}"
+    )
+    both = text.replace("X(0)", "X(I(k) + 2)")
+    x, good = rand(4), np.array([0, 1], np.int32)
+    of_x = (
+        "it is this subscript of f\n    2 |     O(k) = X(0) * X(I(k))\n      |" + 21 * " " + "^^^^"
+    )
+    of_seen = (
+        f"it is this subscript of f\n    3 |     Seen(I(k) + 1) +=! 1\n      |{10 * ' '}^^^^^^^^"
+    )
+    for source, index, where, told in (
+        (text, 9, "2:21", of_x),
+        (text, 3, "3:10", of_seen),
+        (both, 9, "2:14", "<string>:2:28: note: or this one"),
+    ):
+        bad = np.array([0, index], np.int32)
+        for varying in ((), ("K",)):
+            T = tcl.define(source, varying=varying)
+            for _ in range(2):  # as no call before it, and as the one before
+                with pytest.raises(IndexError) as found:
+                    T.f(x, bad)
+                (note,) = found.value.__notes__
+                assert note.startswith(f"<string>:{where}: note: ") and told in note
+                T.f(x, good)
+        with pytest.raises(IndexError) as found:
+            tcl.reference(source, "f", x, bad)
+        assert found.value.__notes__ == [note]
