@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import assert_never
 
-from tcl.codegen.loopir import ir, reciprocals
+from tcl.codegen.loopir import conjunctions, ir, reciprocals
 from tcl.codegen.loopir.conditions import bounds_of
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.periods import interval_of
@@ -92,6 +92,9 @@ class _StatementLowering:
             value = ir.Select(holds, value, identity(statement.op, type_), type_)
         target = ir.TensorRef(statement.target, places)
         value = reciprocals.added(statement.op, value)
+        if statement.op == "+" and statement.place is None:
+            reduced = {d.name for d in self.by_dim.values() if d.reduction}
+            value = conjunctions.counted(value, reduced)
         lets = self._named(target, value)
         named = self.named.union(let.name for let in lets if let.name in self.positions)
         if named != self.named:
