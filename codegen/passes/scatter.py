@@ -8,6 +8,7 @@ threads share these. Their number does not depend on the threads, so that result
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -20,9 +21,11 @@ from tcl.codegen.loopir.walk import (
     dims_of_values,
     loads,
     moved,
+    rebuilt,
     renamed,
     renamed_point,
     renamed_ref,
+    variables,
     walk,
 )
 from tcl.codegen.passes.building import wrap
@@ -32,6 +35,8 @@ from tcl.common.dataclass import dataclass
 from tcl.grammar.sizes.varying import representative
 from tcl.grammar.syntax.types import BOOL, INT64, ScalarType
 
+_MANY = 8
+"""Points that have a value in common, of which some count: it is computed before all of them."""
 _WRITTEN_OUT = 16
 """Copies that are added up in one expression."""
 
@@ -377,7 +382,37 @@ def updated_places(nest: ir.Nest, loops: Sequence[ir.Loop]) -> ir.Statement:
         value = ir.Select(counts, value, identity(point.op, value.type), value.type)
     else:
         value = point.value
+    value, calls = _calls_before(value, outer)
     update = ir.Update(point.target, point.op, value)
     several: tuple[ir.Statement, ...] = (*rest, update)
     each = (wrap(inner, ir.Block(several)),) if inner else several
-    return wrap(outer, ir.Block((*nest.prefetched, *shared, *each)))
+    return wrap(outer, ir.Block((*nest.prefetched, *shared, *each)), calls)
+
+
+def _calls_before(
+    value: ir.Value, loops: Sequence[ir.Loop]
+) -> tuple[ir.Value, dict[ir.Fold | None, list[ir.Let]]]:
+    """A value with names for calls of functions that the last of the loops leave as they are, and
+    these by the loop in which they are known, where nothing asks yet whether a point counts."""
+    names: dict[ir.Call, ir.Variable] = {}
+    found: dict[ir.Fold | None, list[ir.Let]] = {}
+
+    def changed(value: ir.Value) -> ir.Value:
+        if not isinstance(value, ir.Call) or not long_calls(value):
+            return rebuilt(value, changed)
+        moving = dims_of_values([value])
+        most = max(
+            (k for k, x in enumerate(loops) if moving & {x.fold.dim, x.fold.name}), default=-1
+        )
+        there = all(x.total and x.ref.is_affine for x in loads(value))
+        points = math.prod(representative(x.fold.count) for x in loops[most + 1 :])
+        if not there or variables([value]) or most < 0 or points < _MANY:
+            return rebuilt(value, changed)
+        if value not in names:
+            names[value] = ir.Variable(f"place.call{len(names)}", value.type)
+            let = ir.Let(names[value].name, value)
+            found.setdefault(loops[most].fold, []).append(let)
+        return names[value]
+
+    serial = all(x.kind is ir.Kind.SERIAL and representative(x.fold.count) for x in loops)
+    return (changed(value), found) if serial and long_calls(value) else (value, {})

@@ -28,7 +28,7 @@ from tcl.codegen.cpu.llvm.transpose import picked
 from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import is_free
-from tcl.codegen.loopir.walk import walk
+from tcl.codegen.loopir.walk import indices, walk
 from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import BOOL, INT64, Kind, ScalarType
 
@@ -243,10 +243,47 @@ class Values:
                 scope if not_taken is None else self.lanes_where(not_taken, otherwise, scope),
             )
             return b.select(condition, yes, no)
-        if is_free(then) and is_free(otherwise):
+        if all(is_free(side) or self._before_loop(side, scope) for side in (then, otherwise)):
             yes, no = self.value(then, scope), self.value(otherwise, scope)
             return b.select(condition, yes, no)
         return self._branch(condition, then, otherwise, scope)
+
+    def _before_loop(self, value: ir.Value, scope: Scope) -> bool:
+        """Whether all of a value is computed before the innermost loop around this place."""
+        known = self.b.known
+        if not known.around:
+            return False
+        loop = known.around[-1]
+
+        def within(base: Val | None) -> bool:
+            return base is not None and known.depths.get(base.text, 0) == len(known.around)
+
+        for v in walk(value):
+            match v:
+                case ir.Combined():
+                    return False
+                case ir.Binary(op="/" | "%", type=type_) if type_.is_integral:
+                    return False  # as it is where it may divide by 0
+                case ir.Variable(name=name) if name in scope.accumulators or within(
+                    scope.variables[name]
+                ):
+                    return False
+                case ir.Load(ref=ref, total=total) if not (
+                    total
+                    and ref.is_affine
+                    and loop.begins == known.scope
+                    and loop.written is not None
+                    and ref.tensor not in loop.written
+                ):
+                    return False
+        for index in indices(value):
+            for name, _ in index.terms:
+                if name in (scope.lane_dim, scope.lane_fold):
+                    return False
+                at = scope.folds.get(name)
+                if within((scope.ranges[name].offset if at is None else at).base):
+                    return False
+        return True
 
     def _branch(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
         b = self.b

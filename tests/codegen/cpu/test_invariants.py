@@ -24,6 +24,11 @@ PLACES = "def f(float(N, D) X) -> (O) { O(n, d) = X(n, d) * float((d * d + 7) / 
 SOFTMAX = """def f(float(N, D) I) -> (O, Most, Total) {
     Most(n) max=! I(n, d) Total(n) +=! exp(I(n, d) - Most(n))
     O(n, d) = exp(I(n, d) - Most(n)) / Total(n) }"""
+CHOICE = """def f(float(2, N, D) X, float(N) S) -> (O) {
+    O(c, n, d) = X(c, n, d) * (c == 0 ? cospi(S(n)) : sinpi(S(n))) }"""
+PLACED = """def f(float(G, D) X, int32(G) K, float(G) S, float(2, N) B) -> (H) {
+    H(c, n) = B(c, n)
+    H(c, K(g) + d) += K(g) + d < N ? X(g, d) * (c == 0 ? cospi(S(g)) : sinpi(S(g))) : 0 }"""
 ENDS = Val("%n", "i64")
 
 
@@ -35,13 +40,15 @@ ENDS = Val("%n", "i64")
         (SUMS, [(64, 4096)], " load float,", {1, 2}),
         (ROOTS, [(64, 256)], "call float @llvm.sqrt", {1}),
         (PLACES, [(64, 64)], " sdiv <16 x i32>", {0}),
+        (CHOICE, [(2, 640, 1024), (640,)], "call float @tcl_cospi", {2, 3}),
+        (PLACED, [(64, 256), (64,), (64,), (2, 999)], "call float @tcl_sinpi", {2}),
     ],
-    ids=["shared", "own", "sums", "roots", "places"],
+    ids=["shared", "own", "sums", "roots", "places", "choice", "scatter"],
 )
 def test_depths(text: str, shapes: list[tuple[int, ...]], what: str, depths: set[int]) -> None:
     """How many loops are around what a row shares, and around what it does not. Sums are stored in
     the loop over rows: they are read in it, before the one over a row, but for ends of rows, of
-    which there may be none."""
+    which there may be none. Where a vector may be left out at an end, a choice is made there."""
     lines = _emitted(text, shapes)[0].splitlines()
     assert {depth for depth, line in _with_depths(lines) if what in line} == depths
 
