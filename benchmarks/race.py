@@ -3,6 +3,7 @@
     python -m benchmarks.race differ /work/other --out differ.json   # whose default is other code
     python -m benchmarks.race trees /work/other --rows "softmax*,lut sum"
     python -m benchmarks.race trees /work/other --differing differ.json
+    python -m benchmarks.race threads --threads 2 --rows "gray*"  # one thread beside all
     python -m benchmarks.race options --rows matvec_int8 '{"nests":[{"tile":[0,8]}]}' '0.fuse=false'
 
 Times are those of the other checkout, or of the options, over ours: below 1 they are faster. The
@@ -232,6 +233,17 @@ def trees(given: Namespace) -> dict[str, Any]:
     return found
 
 
+def threads(given: Namespace) -> dict[str, Any]:
+    """Times on one thread over those on all of them."""
+    found, names = {}, chosen(given)
+    one, several = (codes(names, Settings(n, given.scale)) for n in (1, given.threads))
+    for name in names:
+        alone, shared = one[name], several[name]
+        if alone is not None and shared is not None:
+            (found[name],) = compare(name, [shared, alone], ["one thread"], given)
+    return found
+
+
 def options(given: Namespace) -> dict[str, Any]:
     """Times of other options over the default's."""
     settings, found = Settings(given.threads, given.scale), {}
@@ -259,7 +271,9 @@ def codes(names: Sequence[str], settings: Settings) -> dict[str, bytes | None]:
 def main() -> None:
     """The command line."""
     parser = command("race", __doc__)
-    parser.add_argument("what", choices=["differ", "trees", "options", "hashes", "codes"])
+    parser.add_argument(
+        "what", choices=["differ", "trees", "threads", "options", "hashes", "codes"]
+    )
     parser.add_argument("changes", nargs="*", help="the other checkout, or options")
     parser.add_argument("--rows", help="patterns of names")
     parser.add_argument("--differing", type=Path, help="the rows that `differ` found")
@@ -277,9 +291,10 @@ def main() -> None:
         found = codes(wanted, settings) if wanted else hashes(settings)
         given.pickled.write_bytes(pickle.dumps(found))
         return
-    if given.what != "options":
+    if given.what in ("differ", "trees"):
         (given.other,) = given.changes
-    write(given.out, {"differ": differ, "trees": trees, "options": options}[given.what](given))
+    races = {"differ": differ, "trees": trees, "threads": threads, "options": options}
+    write(given.out, races[given.what](given))
 
 
 if __name__ == "__main__":
