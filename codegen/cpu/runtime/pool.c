@@ -523,6 +523,7 @@ static void remember(struct call *call, int64_t took) {
         bool is_short = call->way == ALONE || own * call->threads <= SHORT * (TRIAL - 1);
         if (call->tried < TRIAL || is_short) return;
     } else {
+        /* What is many times as long needs no more calls; the first of them may be, all the same. */
         int64_t times = call->tried == TRIAL + 1 ? 16 : 4;
         bool hopeless = took > times * own / (TRIAL - 1);
         if (call->tried < DONE && !hopeless) return;
