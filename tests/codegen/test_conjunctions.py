@@ -97,3 +97,20 @@ def test_what_is_added_to_results_that_are_there() -> None:
         O(i, j) += X(b, i) && Y(b, j) ? 1.0 : 0.0 }"""
     found: list[Array] = run(text, none, none, z, options=MappingOptions("mlp"))
     assert all(map(same_bits, found, reference(text, none, none, z)))
+
+
+@pytest.mark.parametrize("dimension", [0, 1])
+@pytest.mark.parametrize("type_", ["float32", "int32", "float64", "int64"])
+@pytest.mark.parametrize("rows", [65, 69])
+def test_the_first_of_64_lanes_are_compared_twice(rows: int, type_: str, dimension: int) -> None:
+    text = f"""def f({type_}(M, N) X, {type_}(N, M) Y) -> (O, P) {{
+        O(m) +=! X(m, n) > 0 && X(m, n) != 2
+        P(m) +=! Y(n, m) > 0 && Y(n, m) != 2
+    }}"""
+    values = np.random.default_rng(1)
+    inputs = [values.integers(-2, 4, s).astype(type_) for s in ((rows, 67), (67, rows))]
+    options = MappingOptions().vectorize(64, dimension=dimension)
+    for actual, expected in zip(
+        run(text, *inputs, options=options), reference(text, *inputs), strict=True
+    ):
+        assert same_bits(actual, expected)

@@ -22,6 +22,9 @@ from tcl.grammar.syntax.types import INT32
 
 _REGISTER = 32
 """Bytes of the longest registers of x86 without masks of their own."""
+_CONSTANT_LANES = 32
+"""Lanes of a vector that may be constant but for the first ones. LLVM 22 never ends with a
+conjunction of two comparisons of 64 such numbers of 32 or 64 bits, for AVX-512."""
 _WORD_BYTES = 8
 """Of the longest register that is no vector."""
 _WORD = INT32
@@ -495,6 +498,9 @@ class AccessEmitter:
         for k in range(scope.active):
             there = self._lane_pointer(pointer, at, k)
             part = b.read(tensor, there, layout.alignment, type_)
+            if k == 0 and scope.lanes > _CONSTANT_LANES:
+                result = b.spread(part, scope.lanes)
+                continue
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
 
