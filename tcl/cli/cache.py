@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -25,15 +26,15 @@ from tcl.cli.meant import Commands
 from tcl.cli.tables import plain_table, print_table
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.errors import CacheError
-from tcl.common.files import MOST_DATA
+from tcl.common.errors import ArgumentError, CacheError, TclError
+from tcl.common.files import MOST_DATA, read_text
 from tcl.common.number_format import duration, plural
 from tcl.tuner.cache import block_results
 from tcl.tuner.cache import merge as merging
 from tcl.tuner.cache import prune as pruning
 from tcl.tuner.cache.fingerprint import split_threads
 from tcl.tuner.cache.merge import Added, results
-from tcl.tuner.cache.t4_format import from_t4, to_t4
+from tcl.tuner.cache.t4_format import from_t4, opened, to_t4
 from tcl.tuner.cache.tuning_cache import CacheKey, Summary, TuningCache
 
 _DAY = 24 * 3600.0
@@ -187,11 +188,13 @@ def merge(sources: tuple[Path, ...], path: Path | None) -> None:
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
     """Write results for other programs.
 
-    On another machine, tcl cache import reads them. The FILE - is standard output.
+    On another machine, tcl cache import reads them. The FILE - is standard output. A FILE that
+    exists is replaced only if tcl cache export wrote it.
     """
     cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}
     found = [each for each in results(cache) if not keys or each.key in chosen]
+    _check_replaced(file)
     write_text(file, to_t4(found))
     count = sum(len(each.records) for each in found)
     click.echo(
@@ -204,6 +207,20 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
             "format for them; tcl cache merge copies them",
             err=True,
         )
+
+
+def _check_replaced(file: str) -> None:
+    """Refuse a file with contents of another kind, such as a def: they would be lost."""
+    if file == "-" or not os.path.isfile(file):
+        return
+    try:
+        if text := read_text(Path(file), MOST_DATA):
+            opened(text, file)
+    except TclError:
+        raise ArgumentError(
+            f"{file} exists and is not an output of tcl cache export; move it away, or name "
+            "another file"
+        ) from None
 
 
 @command.command("import")

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import astuple
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tcl.common.errors import CacheError, TclError
 from tcl.tuner.cache.key import CacheKey
@@ -109,6 +109,29 @@ def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
 
     ``CacheError`` unless all of it can be used.
     """
+    data = opened(text, name)
+    where = f"{name}: problem"
+    try:
+        keys = []
+        for position, problem in enumerate(data["tcl"]["problems"]):
+            where = f"{name}: problem {position}"
+            keys.append(_key(problem))
+        records: list[list[Record]] = [[] for _ in keys]
+        for position, result in enumerate(data["results"]):
+            where = f"{name}: result {position}"
+            problem = member(member(result, "tcl", dict), "problem", int)
+            if not 0 <= problem < len(keys):
+                raise ValueError(f"there is no problem {problem}")
+            records[problem].append(_record(result, keys[problem][0], check))
+    except (ValueError, RecursionError, OverflowError, TclError) as error:
+        raise CacheError(f"{where}: {error}") from None
+    pairs = zip(keys, records, strict=True)
+    return tuple(Results(key, entry, tuple(each)) for (key, entry), each in pairs if each)
+
+
+def opened(text: str, name: str) -> dict[str, Any]:
+    """The lists ``results`` and, in ``tcl``, ``problems`` of a T4 file that tcl wrote;
+    ``CacheError`` if another program did. What is in the lists is not looked at."""
     try:
         data = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -123,23 +146,7 @@ def from_t4(text: str, name: str, check: Check) -> tuple[Results, ...]:
         raise CacheError(
             f"{name} does not say which def its results belong to; another program made it"
         )
-    where = f"{name}: problem"
-    try:
-        keys = []
-        for position, problem in enumerate(own["problems"]):
-            where = f"{name}: problem {position}"
-            keys.append(_key(problem))
-        records: list[list[Record]] = [[] for _ in keys]
-        for position, result in enumerate(data["results"]):
-            where = f"{name}: result {position}"
-            problem = member(member(result, "tcl", dict), "problem", int)
-            if not 0 <= problem < len(keys):
-                raise ValueError(f"there is no problem {problem}")
-            records[problem].append(_record(result, keys[problem][0], check))
-    except (ValueError, RecursionError, OverflowError, TclError) as error:
-        raise CacheError(f"{where}: {error}") from None
-    pairs = zip(keys, records, strict=True)
-    return tuple(Results(key, entry, tuple(each)) for (key, entry), each in pairs if each)
+    return data
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -231,6 +231,26 @@ def test_export_and_import() -> None:
     assert shown[0] == shown[1]
 
 
+def test_an_export_replaces_only_exports() -> None:
+    filled("a.db")
+    assert tcl("export", "out.json", "--cache", "a.db").returncode == 0
+    Path("empty").touch()
+    Path("link").symlink_to("out.json")
+    for name in ("out.json", "empty", "link"):
+        assert tcl("export", name, "--cache", "a.db").returncode == 0
+    Path("other.json").write_text('{"schema_version": "1.0.0", "results": []}')
+    Path("to_def").symlink_to("mm.tc")
+    for name in ("mm.tc", "a.db", "other.json", "to_def"):
+        before = Path(name).read_bytes()
+        done = tcl("export", name, "--cache", "a.db")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            f"error: {name} exists and is not an output of tcl cache export; move it away, or "
+            "name another file\n"
+        )
+        assert Path(name).read_bytes() == before
+
+
 def test_prune() -> None:
     assert "nothing has been tuned yet" in tcl("prune", "--keep", "1").stdout
     filled("a.db")
@@ -484,6 +504,8 @@ def test_full_disk_is_said_and_loses_nothing() -> None:
     filled("small.db", 20)
     filled("large.db", 1500, "M=1,K=1,N=1", "other")
     tcl("export", "large.json", "--cache", "large.db")
+    old = '{"schema_version": "1.0.0", "results": [], "tcl": {"problems": []}}'
+    Path("old.json").write_text(old)
     fill = "dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || true"  # not a byte is left
     commands = (
         (("merge", "large.db", "--cache", "small/a.db"), "true"),
@@ -494,7 +516,7 @@ def test_full_disk_is_said_and_loses_nothing() -> None:
     mount = "mount -t tmpfs -o size=200k none small"
     steps: list[str | tuple[str, ...]] = []
     for number, (arguments, before) in enumerate(commands):
-        put = "cp small.db small/a.db && echo old > small/x.json"
+        put = "cp small.db small/a.db && cp old.json small/x.json"
         keep = f"mkdir after{number} && cp small/* after{number}"
         steps += [f"{mount} && {put} && {before}", arguments, f"{keep} && umount --lazy small"]
     merged, imported, exported, pruned = tcl_among_mounts(*steps)
@@ -508,7 +530,7 @@ def test_full_disk_is_said_and_loses_nothing() -> None:
     assert len(pruned.stderr.splitlines()) == 1
     for number in range(len(commands)):
         after = Path(f"after{number}")
-        assert (after / "x.json").read_text() == "old\n"
+        assert (after / "x.json").read_text() == old
         assert len(TuningCache(after / "a.db").history(key())) == 21
         assert not list(after.glob("*.damaged*"))
 
