@@ -11,7 +11,7 @@ from weakref import WeakSet
 from tcl.arrays.tracing import opaque, tell_torch
 from tcl.arrays.user_input import SourceLike, check_flag, in_order
 from tcl.common.closest import no_def
-from tcl.common.errors import CacheError, TclError
+from tcl.common.errors import CacheError
 from tcl.common.interrupts import of_system
 from tcl.common.lazy import Lazy
 from tcl.common.warn import warn, warn_once
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
     from tcl import def_html, first_use
     from tcl.arrays.arguments import Argument, Wanted
     from tcl.arrays.given import Given
-    from tcl.codegen.common import sites
     from tcl.codegen.cpu.run import memory
     from tcl.executors import calls
     from tcl.executors.call_kernels import FirstCall
     from tcl.executors.calls import Calls, Repeat
     from tcl.executors.executor import Executor
-    from tcl.grammar.ranges import inference
     from tcl.grammar.ranges.sized import SizedDef
     from tcl.selection import remembered
     from tcl.selection.suggested_options import Chosen
@@ -41,9 +39,7 @@ else:
     def_html = Lazy("tcl.def_html")
     first_use = Lazy("tcl.first_use")
     remembered = Lazy("tcl.selection.remembered")
-    inference = Lazy("tcl.grammar.ranges.inference")
     memory = Lazy("tcl.codegen.cpu.run.memory")
-    sites = Lazy("tcl.codegen.common.sites")
     tuning_cache = Lazy("tcl.tuner.cache.tuning_cache")
 
 
@@ -282,44 +278,31 @@ class DefFunction:
         """Run it; see ``Executor`` and ``CudaExecutor``."""
         if named:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
-        try:
-            latest = self._latest
-            if len(self._several) > 1 and unchecked is False and wanted is None:
-                repeat = self._several.get(_shapes_of(inputs))
-                found = None if repeat is None else repeat(inputs, outputs)
-                if found is not None:
-                    return found
-            elif latest is not None:
-                found = latest.again(inputs, outputs, unchecked, wanted)
-                if found is not None:
-                    return found
-            if latest is not None and wanted is None:
-                found = latest.at_other_sizes(inputs, outputs, unchecked)
-                if found is not None:
-                    return found
-            if unchecked is not False:
-                check_flag("unchecked", unchecked)
-            executor, given = self._kernels.executor(self.__name__, inputs)
-            results = executor.run(given, outputs, unchecked, wanted)
-            self._latest = executor
-            if unchecked is False and wanted is None and executor.latest is not None:
-                self._several[_shapes_of(inputs)] = executor.latest
-                while len(self._several) > calls.MOST_QUICK:
-                    with contextlib.suppress(KeyError):  # another thread was there
-                        self._several.popitem(last=False)
-            return results
-        except IndexError as error:
-            self._tell_where(error, inputs)
-            raise
-
-    def _tell_where(self, error: IndexError, inputs: tuple[Any, ...]) -> None:
-        """Add a note to the error of a kernel: the subscripts that may have been out of range."""
-        checked = self._kernels.definition(self.__name__)
-        with contextlib.suppress(TclError, TypeError, ValueError):
-            shapes = zip(checked.inputs, inputs, strict=True)
-            sized = inference.infer(checked, {t.name: getattr(a, "shape", ()) for t, a in shapes})
-            if note := sites.where_checked(sized, str(error)):
-                error.add_note(note)
+        latest = self._latest
+        if len(self._several) > 1 and unchecked is False and wanted is None:
+            repeat = self._several.get(_shapes_of(inputs))
+            found = None if repeat is None else repeat(inputs, outputs)
+            if found is not None:
+                return found
+        elif latest is not None:
+            found = latest.again(inputs, outputs, unchecked, wanted)
+            if found is not None:
+                return found
+        if latest is not None and wanted is None:
+            found = latest.at_other_sizes(inputs, outputs, unchecked)
+            if found is not None:
+                return found
+        if unchecked is not False:
+            check_flag("unchecked", unchecked)
+        executor, given = self._kernels.executor(self.__name__, inputs)
+        results = executor.run(given, outputs, unchecked, wanted)
+        self._latest = executor
+        if unchecked is False and wanted is None and executor.latest is not None:
+            self._several[_shapes_of(inputs)] = executor.latest
+            while len(self._several) > calls.MOST_QUICK:
+                with contextlib.suppress(KeyError):  # another thread was there
+                    self._several.popitem(last=False)
+        return results
 
     def _forget(self) -> None:
         """As a def that was never called."""

@@ -11,7 +11,6 @@ from tcl.api import define
 from tcl.api import sized as sizes_of
 from tcl.arrays.arguments import base_outputs, check_initialised, new_output, output_arrays
 from tcl.arrays.user_input import SourceLike, in_order
-from tcl.codegen.common.sites import where_checked
 from tcl.codegen.reference import compile_reference
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import results_class
@@ -44,12 +43,7 @@ def reference(
         made = tuple(new_output(sized, tensor, np.empty) for tensor in checked.outputs)
     else:
         made = output_arrays(sized, arrays, base_outputs(outputs), checked.outputs)
-    try:
-        compile_reference(sized)(arrays, made)
-    except IndexError as error:
-        if note := where_checked(sized, str(error)):
-            error.add_note(note)
-        raise
+    compile_reference(sized)(arrays, made)
     if len(made) == 1:
         return made[0]
     return results_class(checked.name, tuple(t.name for t in checked.outputs))(*made)

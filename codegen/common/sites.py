@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tcl.common.dataclass import dataclass
 from tcl.grammar.ranges.sized import SizedDef
 from tcl.grammar.syntax.errors import Diagnostic
+from tcl.grammar.syntax.source import Span
+from tcl.grammar.tree.checked import CheckedDef
 from tcl.grammar.tree.traverse import reads
 
 
@@ -29,21 +33,23 @@ class Site:
             f"of tensor {self.tensor}, which {has}"
         )
 
+    def error(self, value: int, sized: SizedDef | None) -> IndexError:
+        """The error for this value, with a note of the subscripts of the def that it may mean."""
+        found = IndexError(self.message(value))
+        spans = [
+            read.subscripts[self.axis].span
+            for each in (() if sized is None else sized.statements)
+            for read in (*reads(each.statement), each.statement.place)
+            if read and read.tensor == self.tensor and each.needs_check(read, self.axis)
+        ]
+        if sized is not None and spans:
+            found.add_note(where(sized.checked, spans))
+        return found
 
-def where_checked(sized: SizedDef, message: str) -> str | None:
-    """The subscripts of the def that may be meant by the ``message`` of an ``IndexError``, with
-    their lines; None if there are none."""
-    spans = []
-    for each in sized.statements:
-        place = () if each.statement.place is None else (each.statement.place,)
-        for read in (*reads(each.statement), *place):
-            for axis, subscript in enumerate(read.subscripts):
-                here = f" dimension {axis} of tensor {read.tensor}, " in message
-                if here and each.needs_check(read, axis) and subscript.span not in spans:
-                    spans.append(subscript.span)
-    if not spans:
-        return None
-    first, *others = sorted(spans)
+
+def where(checked: CheckedDef, spans: Iterable[Span]) -> str:
+    """A note of the subscripts of a def that an ``IndexError`` may mean, with their lines."""
+    first, *others = sorted(set(spans))
     notes = tuple((span, "or this one") for span in others)
-    told = Diagnostic(f"it is this subscript of {sized.checked.name}", first, notes)
-    return told.render(sized.checked.source, "note")
+    told = Diagnostic(f"it is this subscript of {checked.name}", first, notes)
+    return told.render(checked.source, "note")

@@ -67,7 +67,7 @@ class ReferenceKernel:
                     first = self.sized.origins[site.tensor][site.axis]
                     extent = self.sized.shapes[site.tensor][site.axis]
                     found = Site(site.tensor, site.axis, first, extent, site.unsigned)
-                    raise IndexError(found.message(value))
+                    raise found.error(value, self.sized)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,11 +139,12 @@ def index_tensors(checked: CheckedDef) -> tuple[str, ...]:
     )
 
 
-def fixed_subscripts(sized: SizedDef, message: str) -> list[Expr]:
-    """The subscripts that may have left their tensor, as the ``message`` of a kernel says, if no
-    input's value decides any of them: then it is the sizes that do not fit. Else none."""
+def subscripts_meant(sized: SizedDef, message: str) -> tuple[list[Expr], bool]:
+    """The subscripts that may have left their tensor, as the ``message`` of a kernel says, and
+    whether an input's value decides one of them: if none does, the sizes do not fit."""
     data = {t.name for t in sized.checked.inputs}
     found: list[Expr] = []
+    decided = False
     for each in sized.statements:
         statement = each.statement
         lets: set[str] = set()
@@ -164,12 +165,11 @@ def fixed_subscripts(sized: SizedDef, message: str) -> list[Expr]:
             for axis, subscript in enumerate(read.subscripts):
                 here = f" dimension {axis} of tensor {read.tensor}, " in message
                 if here and each.needs_check(read, axis):
-                    if of_data(subscript):
-                        return []
+                    decided = decided or of_data(subscript)
                     found.append(subscript)
         if of_data(*evaluated(statement)):
             data.add(statement.target)
-    return found
+    return found, decided
 
 
 def fitting(

@@ -170,7 +170,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except (TclError, IndexError) as error:
-        fail(str(error))
+        fail("\n".join([str(error), *getattr(error, "__notes__", ())]))
     except MemoryError as error:
         fail(str(error) or "there is not enough memory for this; `ulimit -v` may limit it")
 

@@ -12,8 +12,9 @@ import numpy as np
 from tcl.arrays.annotations import read_annotations, sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.libraries import HOST
-from tcl.arrays.random_inputs import fixed_subscripts, index_tensors, random_inputs
+from tcl.arrays.random_inputs import index_tensors, random_inputs, subscripts_meant
 from tcl.cli.common import check_varying, choose, read, tell, title_of
+from tcl.codegen.common.sites import where
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.errors import ArgumentError, OptionsError
@@ -100,12 +101,13 @@ class Work:
         try:
             yield
         except IndexError as error:
-            if fixed := fixed_subscripts(self.sized, str(error)):
+            meant, decided = subscripts_meant(self.sized, str(error))
+            if meant and not decided:
                 problem = Diagnostic(
                     f"{error}; no value of an input decides this subscript, so the sizes of "
                     f"{self.heading} do not fit: choose others, or guard the read with ? :",
-                    fixed[0].span,
-                    tuple((each.span, "or this one") for each in fixed[1:]),
+                    meant[0].span,
+                    tuple((each.span, "or this one") for each in meant[1:]),
                     Section.GUARDS,
                 )
                 raise RangeInferenceError(self.checked.source, [problem]) from None
@@ -118,9 +120,12 @@ class Work:
                 else f"{' and '.join(names)} come from the def's `# values` comments and do not "
                 f"fit: correct `# values {names[0]}: {'..'.join(said[names[0]])}`"
             )
-            raise ArgumentError(
+            told = ArgumentError(
                 f"{error}; the values of {why}, or run and tune in Python with your own arrays"
-            ) from None
+            )
+            if meant:  # of the file: some kernels know only the text of the def
+                told.add_note(where(self.checked, [each.span for each in meant]))
+            raise told from None
 
 
 def parse_options(text: str | None) -> MappingOptions | None:

@@ -92,7 +92,10 @@ def _error(name: str, base: type[Exception], said: Callable[..., object]) -> typ
     an entry's number; a copy of one is an error of the base."""
 
     def made(self: Exception, number: int, *about: Any) -> None:
-        base.__init__(self, str(said(_entries[number], *about)))
+        found = said(_entries[number], *about)
+        base.__init__(self, str(found))
+        for note in getattr(found, "__notes__", ()):
+            self.add_note(note)
 
     own = {"__init__": made, "__reduce__": lambda self: (base, self.args)}
     return type(name, (base,), own)

@@ -133,7 +133,8 @@ class LoadedClass:
         """``symbolic``: the def for all sizes. Raises ``CompileError`` for code that cannot be
         loaded."""
         checked = symbolic.checked
-        self._latest = Launcher(code, [t.name for t in checked.inputs + checked.outputs])
+        names = [t.name for t in checked.inputs + checked.outputs]
+        self._latest = Launcher(code, names, sized=symbolic)
         """At the sizes that came up last."""
         self._at = code.by_size()
         shapes = {name: tuple(map(formula, shape)) for name, shape in symbolic.shapes.items()}

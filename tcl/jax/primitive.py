@@ -27,7 +27,8 @@ from jax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 from tcl.arrays.arguments import Wanted, check_count, wanted_places
 from tcl.arrays.libraries import shadow
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.native import FAILED, NativeEntry, returning
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.native import NativeEntry, returning
 from tcl.codegen.cpu.run.ready import ingredients
 from tcl.codegen.cpu.runtime import structs
 from tcl.codegen.cpu.runtime.library import load
@@ -82,9 +83,7 @@ class Handler:
         for type_, shape in (*inputs, *outputs):
             described += _TYPES[type_.name], type_.itemsize - 1, len(shape), *shape
         buffers = (ctypes.c_int64 * max(1, len(described)))(*described)
-        texts = [
-            _as_format(str(entry.error(FAILED, k, -1))) for k in range(len(entry.launcher.sites))
-        ]
+        texts = _messages(entry.launcher)
         messages = (ctypes.c_char_p * max(1, len(texts)))(*texts)
         major, minor = _version()
         fill(
@@ -103,12 +102,26 @@ class Handler:
         self._used = (entry, buffers, messages)
 
 
-def _as_format(message: str) -> bytes:
-    """A failed check's message as a format whose one argument is the value; ``message`` is the one
-    for -1, which is another number where values are unsigned."""
+_MESSAGE = 2000
+"""Bytes of the longest format that the handler does not cut, with room for a value."""
+
+
+def _messages(launcher: Launcher) -> list[bytes]:
+    """What each of a kernel's checks says."""
+    return [_as_format(launcher.failure(k, -1)) for k in range(len(launcher.sites))]
+
+
+def _as_format(error: Exception) -> bytes:
+    """What a failed check says, with its notes, as a format whose one argument is the value;
+    ``error`` is the one for -1, which is another number where values are unsigned."""
+    message = str(error)
     value, kind = ("-1", "%lld") if message.startswith("index -1 ") else (str(2**64 - 1), "%llu")
     before, _, after = message.partition(value)
-    return f"{before}{kind}{after}".encode()
+    found = f"{before}{kind}{after}".encode()
+    for note in getattr(error, "__notes__", ()):
+        longer = found + f"\n{note}".replace("%", "%%").encode()
+        found = longer if len(longer) < _MESSAGE else found
+    return found
 
 
 def _version() -> tuple[int, int]:
@@ -188,7 +201,7 @@ class Operation:
             *(executor.sized, executor.options, strides, self._unchecked, self._kernels.threads)
         )
         # What a handler is made of besides the kernel: what it says of a failed check, and returns.
-        names = f"{' '.join(t.name for t in tensors)} {list(self._places)}"
+        names = f"{' '.join(t.name for t in tensors)} {list(self._places)} {_messages(launcher)}"
         # Of a class of sizes: another kernel, which may do the same work in another order.
         serves = str(executor.serves) if isinstance(executor, VaryingExecutor) else ""
         digest = hashlib.sha256(f"{made_of.digest} {names}{serves}".encode()).hexdigest()

@@ -230,7 +230,7 @@ class Failures(threading.local):
     def keep(self, error: BaseException) -> int:
         """The address of the text, which stays until the next one."""
         self._error = error.with_traceback(None)  # whose frames hold the inputs
-        told = str(error) or type(error).__name__
+        told = "\n".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
         self._text = ctypes.create_string_buffer(told.encode("utf-8", "replace"))
         return ctypes.addressof(self._text)
 

@@ -8,6 +8,7 @@ import pickle
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,8 @@ def test_an_index_out_of_range_names_its_subscripts() -> None:
                 (note,) = found.value.__notes__
                 assert note.startswith(f"<string>:{where}: note: ") and told in note
                 T.f(x, good)
-        with pytest.raises(IndexError) as found:
-            tcl.reference(source, "f", x, bad)
-        assert found.value.__notes__ == [note]
+        f = tcl.compile(source, "f", "naive", x, good)
+        for call in (f, f.numba(), partial(tcl.reference, source, "f")):
+            with pytest.raises(IndexError) as found:
+                call(x, bad)
+            assert found.value.__notes__ == [note]

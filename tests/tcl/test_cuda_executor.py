@@ -288,8 +288,10 @@ def test_checks_of_data_dependent_subscripts(
     assert len(machine.driver.waits) == 1  # unchecked does not wait
     machine.driver.effects = {"gather": fail}
     no_slow_path(monkeypatch)
-    with pytest.raises(IndexError, match="index 12 is out of range for dimension 0 of tensor A"):
+    message = "index 12 is out of range for dimension 0 of tensor A"
+    with pytest.raises(IndexError, match=message) as found:
         T.gather(a, i)
+    assert "it is this subscript of gather" in found.value.__notes__[0]
     T.gather(a, i, unchecked=True)
 
 

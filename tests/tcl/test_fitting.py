@@ -95,6 +95,7 @@ def test_values_that_do_not_fit(
     assert "the values of I were chosen at random" in done.stderr
     remedy = "# values I: 0..3"
     assert "`# values I: FIRST..STOP`" in done.stderr and "Python" in done.stderr
+    assert f"\n{file}:2:49: note: it is this subscript of f\n" in done.stderr
     file.write_text(SCATTERED.replace("\ndef", "\n# values I: 0..9\ndef"))
     done = CliRunner().invoke(main, arguments)
     assert "`# values` comments and do not fit: correct `# values I: 0..9`, or " in done.stderr

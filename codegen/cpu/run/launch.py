@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from tcl.codegen.cpu.object_code.load import Function, LoadedCode
 from tcl.codegen.cpu.run.memory import empty
 from tcl.common.forks import whole
 from tcl.common.interrupts import deferred, interruptible
+
+if TYPE_CHECKING:
+    from tcl.grammar.ranges.sized import SizedDef
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -99,20 +102,25 @@ class Launcher:
     """
 
     __slots__ = (
-        *("_loaded", "_names", "_shared", "arguments", "call", "entry", "frames", "long", "pool"),
-        *("regions", "scratch", "sites", "sizes", "threads"),
+        *("_loaded", "_names", "_shared", "_sized", "arguments", "call", "entry", "frames", "long"),
+        *("pool", "regions", "scratch", "sites", "sizes", "threads"),
     )
 
     def __init__(
-        self, code: KernelCode, names: Sequence[str], loaded: LoadedCode | None = None
+        self,
+        code: KernelCode,
+        names: Sequence[str],
+        loaded: LoadedCode | None = None,
+        sized: SizedDef | None = None,
     ) -> None:
-        """``names`` are those of the arguments. Calls run on as many threads as ``code`` says,
-        if there are regions that they can share, and a pool. Raises ``CompileError`` for code that
-        cannot be loaded."""
+        """``names`` are those of the arguments; ``sized`` is the def, which errors show. Calls
+        run on as many threads as ``code`` says, if there are regions that they can share, and a
+        pool. Raises ``CompileError`` for code that cannot be loaded."""
         self._loaded = loaded = loaded or LoadedCode(code.object_code)  # lives as long as this
         self.sites = code.sites
         """The checks, as errors number them."""
         self._names = tuple(names)
+        self._sized = sized
         self.arguments = len(names)
         self.scratch = code.scratch
         self.sizes: tuple[int, ...] = ()
@@ -163,7 +171,7 @@ class Launcher:
 
         s = self.sites[number]
         site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)
-        return IndexError(site.message(value))
+        return site.error(value, self._sized)
 
     def __call__(self, arrays: Sequence[_Array]) -> None:
         """Run on the arguments, of which nothing is checked but data-dependent subscripts

@@ -42,7 +42,7 @@ def ready(
     kept = store.get(digest, KernelCode)
     if kept is not None:
         try:
-            return Launcher(kept, names)
+            return Launcher(kept, names, sized=sized)
         except CompileError:  # for instance, this machine's C library lacks a function
             pass
 
@@ -56,7 +56,7 @@ def ready(
     made = plan(sized, options, device, layouts, all_threads=False)
     code = compiled(made.scheduled(), made.target, unchecked=unchecked)
     store.put(digest, code)
-    return Launcher(code, names)
+    return Launcher(code, names, sized=sized)
 
 
 def ingredients(

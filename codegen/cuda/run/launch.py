@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tcl.codegen.cuda.emit.module import CudaModule
 from tcl.codegen.devices.cupy_driver import Driver, Loaded, Memory
 from tcl.codegen.loopir import ir
+from tcl.grammar.ranges.sized import SizedDef
 
 RECORD = 2
 """Words of the error record: 1 + the site, and the value that was out of range."""
@@ -112,15 +113,21 @@ class CudaLauncher:
     """
 
     __slots__ = (
-        *("_loaded", "arguments", "device", "driver", "frames", "kernels", "module"),
+        *("_loaded", "_sized", "arguments", "device", "driver", "frames", "kernels", "module"),
         *("room", "zeros"),
     )
 
     def __init__(
-        self, module: CudaModule, code: bytes | Loaded, driver: Driver, device: int
+        self,
+        module: CudaModule,
+        code: bytes | Loaded,
+        driver: Driver,
+        device: int,
+        sized: SizedDef | None = None,
     ) -> None:
-        """``code``: or kernels that are loaded already, which may serve several modules. Raises
-        ``CompileError`` for code that cannot be loaded."""
+        """``code``: or kernels that are loaded already, which may serve several modules. ``sized``:
+        the def, which errors show. Raises ``CompileError`` for code that cannot be loaded."""
+        self._sized = sized
         if isinstance(code, bytes):
             code = loaded_module(module, code, driver, device)
         self._loaded = code
@@ -171,7 +178,7 @@ class CudaLauncher:
             failed, value = frame.record.read(stream)
             if failed:  # the frame is not used again: the next one's record is zero
                 site = self.module.sites[failed - 1]
-                raise IndexError(site.message(value - (value >> 63 << 64)))
+                raise site.error(value - (value >> 63 << 64), self._sized)
         self.frames.append(frame)
 
     def __call__(

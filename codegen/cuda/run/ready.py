@@ -69,7 +69,7 @@ def ready(
     """
     module = machine.module(sized, options, strides, aligned, device, unchecked)
     code = cubin(module, machine.profile(device)).code
-    return CudaLauncher(module, code, machine.driver, device)
+    return CudaLauncher(module, code, machine.driver, device, sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def ready_for_all(
     code, driver = cubin(module, machine.profile(device)).code, machine.driver
     loaded = loaded_module(module, code, driver, device)
     found = ModuleForAll.from_module(module)
-    return lambda sizes: CudaLauncher(found.at(sizes), loaded, driver, device)
+    return lambda sizes: CudaLauncher(found.at(sizes), loaded, driver, device, sized)
 
 
 def emitted_for_all(options: MappingOptions, emit: Callable[[MappingOptions], _T]) -> _T:

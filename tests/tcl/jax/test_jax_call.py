@@ -425,6 +425,16 @@ def test_an_index_out_of_range() -> None:
         jax.block_until_ready(jax.vmap(gather, (None, 0))(table, jnp.array([[1], [7]])))
 
 
+def test_an_index_out_of_range_names_its_subscript() -> None:
+    """Unless the message has no room for that."""
+    for name in ("T", "T" * 1930):
+        text = f"def f(float(M) {name}, int32(N) J) -> (P) {{ P(n) = {name}(J(n) % 9) }}"
+        with pytest.raises(INDEX_ERRORS, match="index 6 is") as found:
+            jax.block_until_ready(tcl.jax.call(text, "f")(jnp.ones(3), jnp.array([15])))
+        assert ("note: it is this subscript of f\n" in str(found.value)) == (name == "T")
+        assert ("T(J(n) % 9)" in str(found.value)) == (name == "T")
+
+
 def test_the_tensor_in_a_message_is_the_one_of_this_def() -> None:
     """Kernels of defs that differ in names alone are the same."""
     other = tcl.jax.call("def gather(float(M) U, int32(N) J) -> (P) { P(n) = U(J(n)) }", "gather")

@@ -128,10 +128,14 @@ def test_several_outputs_and_checked_subscripts() -> None:
     for _ in range(2):
         out, after = pick(X, at)
         assert out.tolist() == [0, 4] and after.tolist() == [1, 5]
-        with pytest.raises(IndexError, match="index 5 is out of range for dimension 0 of tensor X"):
+        message = "index 5 is out of range for dimension 0 of tensor X"
+        with pytest.raises(IndexError, match=message) as found:
             pick(X, at + 1)
-    with pytest.raises(RuntimeError, match="index 5 is out of range"):
+        (note,) = found.value.__notes__
+        assert "note: it is this subscript of pick" in note
+    with pytest.raises(RuntimeError, match=message) as of_torch:
         pick.overload(X, at + 1)
+    assert note in str(of_torch.value)
 
 
 @pytest.mark.parametrize("native", [True, False])
