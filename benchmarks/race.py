@@ -27,7 +27,7 @@ import pickle
 import subprocess
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -45,9 +45,10 @@ from tcl.backends.program_backend import CpuBackend
 from tcl.bench.rows import SUITE, Row
 from tcl.codegen.cpu.emit.emit import emit_program
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
+from tcl.codegen.schedule.parts import unsplit
 from tcl.common.errors import TclError
 from tcl.grammar.ranges.inference import infer
 from tcl.selection.best_options import DEFAULT
@@ -119,9 +120,11 @@ def backend(name: str, settings: Settings, folder: str = "") -> CpuBackend:
     return described.holding(inputs, folder) if folder else described
 
 
-def completed(nests: Mapping[str, NestOptions]) -> MappingOptions:
-    """Those of a plan."""
-    return MappingOptions("naive", merge=True, nests=tuple(nests.values()))
+def completed(made: CpuBackend) -> MappingOptions:
+    """The default's options, with nothing left open."""
+    program = merged(made.program())
+    nests = made.built(DEFAULT, lambda plan, _: unsplit(program, plan))
+    return replace(DEFAULT, merge=True, nests=tuple(nests.values()))
 
 
 def changed(default: MappingOptions, changes: str) -> MappingOptions:
@@ -249,7 +252,7 @@ def options(given: Namespace) -> dict[str, Any]:
     settings, found = Settings(given.threads, given.scale), {}
     for name in chosen(given):
         made = backend(name, settings)
-        default = made.built(DEFAULT, lambda plan, _: completed(plan.options))
+        default = completed(made)
         print(name, default.to_json())
         codes = [made.compile(DEFAULT)]
         codes += [made.compile(changed(default, each)) for each in given.changes]

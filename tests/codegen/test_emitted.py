@@ -15,7 +15,8 @@ if not (ROOT / "benchmarks").is_dir():
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
-from benchmarks import emitted
+from benchmarks import emitted, race
+from tcl.selection.best_options import DEFAULT
 
 KEPT = emitted.read()
 
@@ -53,3 +54,11 @@ def test_what_is_refused_is_no_failure() -> None:
     refused, failed = emitted.fingerprints([case, broken])
     assert refused == emitted.REFUSED
     assert failed.startswith("failed: KeyError")
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_races_of_options_begin_with_the_code_of_the_default(threads: int) -> None:
+    """Also where a def has a scatter, whose loops no option decides."""
+    for name in ("instance_norm_backward", "region_rollup", "point_splat_depth"):
+        made = race.backend(name, race.Settings(threads, 1.0))
+        assert made.compile(race.completed(made)) == made.compile(DEFAULT)
