@@ -8,8 +8,9 @@ is large is negative. And ``(X(i) + Y(i)) / 2``: the quotient has room in the ty
 
 Floats are left alone, but for numbers that no tensor of floats gives a type: in ``s * X(n) where
 s = 0.1``, ``sqrt(3.0) * X(n)`` and ``I(n) / 3.0 * X(n)`` of float64, they are rounded to float32
-first. The 16-bit ones are computed in float32 anyway, and what is too large for float32 becomes
-inf, which nobody takes for a result.
+first. So they are in ``float64(0.1 * n)``, where a cast that is written does not mean it: only
+``float64(float32(0.1 * n))`` does. The 16-bit ones are computed in float32 anyway, and what is too
+large for float32 becomes inf, which nobody takes for a result.
 """
 
 from __future__ import annotations
@@ -129,11 +130,11 @@ class _Widening:
         if isinstance(expr, c.Cast):
             if expr.span == expr.operand.span:
                 yield from self._widened(expr.operand, expr.type, of)
-                if (expr.operand.type, expr.type) == (FLOAT32, FLOAT64):
-                    yield from self._rounded(expr.operand)
             elif expr.operand.type.kind is Kind.UINT and expr.type.kind is not Kind.UINT:
                 before = f"it is cast to {expr.type}"
                 yield from self._too_early(expr.operand, before, "-", expr.type)
+            if (expr.operand.type, expr.type) == (FLOAT32, FLOAT64):  # also one that is written
+                yield from self._rounded(expr.operand)
         if isinstance(expr, c.Const) and expr.type.is_float:
             for span, left in self.cut.items():
                 if expr.span.start <= span.start and span.end <= expr.span.end:
@@ -149,8 +150,10 @@ class _Widening:
         """What is wrong with a number that is rounded to float32 before it becomes a float64."""
         parts = list(self._parts(expr))
         for part in parts:
-            meant = isinstance(part, c.Cast) and part.span != part.operand.span
-            if meant or (isinstance(part, c.Read) and part.type.is_float):
+            cast = isinstance(part, c.Cast) and part.span != part.operand.span
+            if cast or part.span in self.meant:
+                return
+            if isinstance(part, c.Read) and part.type.is_float:
                 return
         # A wider quotient of a literal that is rounded would keep what the literal lost.
         for part in sorted(filter(_is_rounded, parts), key=lambda p: not isinstance(p, c.Const)):

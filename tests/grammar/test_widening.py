@@ -256,6 +256,8 @@ def test_the_remedy_computes_what_was_meant() -> None:
         ("O(n) = X(n) + «I(n) * 0.1»", "0.1"),
         ("O(n) = X(n) + «I(n + 1) / 3.0»", "3.0"),
         ("O(n) = X(n) * «exp(I(n))»", "I(n)"),
+        ("O(n) = X(n) + float64(«0.1 * n»)", "0.1"),
+        ("O(n) = X(n) + double(«s * I(n)») where s = 0.1", "0.1"),
     ],
 )
 def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, literal: str) -> None:
@@ -279,6 +281,7 @@ def test_a_number_that_is_rounded_to_float32_beside_a_float64(statement: str, li
         "O(n) = X(n) + I(n) * 0.5",
         "O(n) = X(n) + float(I(n)) / 3.0",
         "O(n) = X(n) + I(int32(0.1 * n)) * 0.5",
+        "O(n) = X(n) + float64(float32(0.1 * n)) + float64(0.1 * Y(n)) + float64(0.5 * n)",
     ],
 )
 def test_no_number_is_rounded(statement: str) -> None:
