@@ -223,9 +223,10 @@ class _Widening:
 
     def _widened(self, expr: c.Expr, to: ScalarType, of: str) -> Iterator[Diagnostic]:
         """What is wrong with making this value one of a wider type."""
-        for root in self._roots(expr):
-            if to.is_float:
+        if to.is_float:
+            for root in self._roots(expr, remainders=False):
                 yield from self._cut_quotients(root)
+        for root in self._roots(expr):
             found = self._wrapping(root, to)
             if found and root.span not in self.reported:
                 self.reported.update((root.span, *(n.span for n in found)))
@@ -233,13 +234,14 @@ class _Widening:
                 remedies = self._remedies(root, found, to)
                 yield _wraps_before(found[0], f"and then widened to {where}; {remedies}")
 
-    def _roots(self, expr: c.Expr) -> Iterator[c.Expr]:
-        """A value, and those of the names that it uses, each computed in a type of its own."""
+    def _roots(self, expr: c.Expr, *, remainders: bool = True) -> Iterator[c.Expr]:
+        """A value, and those of the names that it uses, each computed in a type of its own.
+        ``remainders``: also names of what a remainder is taken."""
         roots, seen = [expr], set[str]()
         while roots:
             root = roots.pop()
             yield root
-            for node in self._region(root):
+            for node in self._region(root, remainders=remainders):
                 if isinstance(node, c.LetRef) and node.name not in seen:
                     seen.add(node.name)
                     roots.append(self.lets[node.name])
@@ -287,8 +289,9 @@ class _Widening:
 
     def _cut_quotients(self, expr: c.Expr) -> Iterator[Diagnostic]:
         """What is wrong with the quotients of integers in a value of which a float is made. Of an
-        index, such as ``i / 2``, one may be meant; not by a size."""
-        for node in self._region(expr):
+        index, such as ``i / 2``, one may be meant; not by a size. Where a remainder is taken of it,
+        as of a place in a row of rows, ``p / 15 % 15``, one is meant."""
+        for node in self._region(expr, remainders=False):
             if not (isinstance(node, c.Binary) and node.op == "/" and node.type.is_integral):
                 continue
             by_size = isinstance(node.right, c.Size | c.Dimension)
@@ -309,8 +312,9 @@ class _Widening:
             section=Section.ARITHMETIC,
         )
 
-    def _region(self, expr: c.Expr) -> Iterator[c.Expr]:
-        """``expr`` and what is computed in its type for it, parents first."""
+    def _region(self, expr: c.Expr, *, remainders: bool = True) -> Iterator[c.Expr]:
+        """``expr`` and what is computed in its type for it, parents first. ``remainders``: also
+        that of which a remainder is taken."""
         stack = [expr]
         while stack:
             node = stack.pop()
@@ -320,8 +324,8 @@ class _Widening:
             match node:
                 case c.Unary(operand=operand):
                     stack.append(operand)
-                case c.Binary(left=left, right=right) if left.type == node.type:
-                    stack += (right, left)
+                case c.Binary(op=op, left=left, right=right) if left.type == node.type:
+                    stack += (right, left) if op != "%" or remainders else (right,)
                 case c.Select(then=then, otherwise=otherwise):
                     stack += (otherwise, then)
                 case _:

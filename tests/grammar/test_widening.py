@@ -58,6 +58,9 @@ _CUT = (
     ("O | O(i) = x(i) * («c(i) / (c(0) + 1)»)", "float(c(i)) / (c(0) + 1)"),
     ("O | O(i) = «1 / 2» * x(i)", "1.0 / 2"),
     ("O | O(i) = x(i) * (1 - «3 / 2»)", "3.0 / 2"),
+    ("O | O(i) = x(i) * («c(i) / 3» + c(i) % 3)", "float(c(i)) / 3"),
+    ("O | O(i) = x(i) * (y + y % 3) where y = «c(i) / 3»", "float(c(i)) / 3"),
+    ("O | O(i) = x(i) * («c(i) % 6 / 3»)", "float(c(i) % 6) / 3"),
 )
 
 
@@ -195,6 +198,10 @@ def test_unsigned_values_that_stay_what_they_are(case: str) -> None:
         "int64(N) O | O(i) = i * i + l(i)",  # known with the sizes
         "float(N) O | O(i) = h(i) * h(i)",  # computed in float32 anyway
         "float(N) O | O(i) = x(i) * (i / 2) + x(i) / N",
+        "O | O(i) = (c(0) / 15 % 15 - 7) * x(i)",  # the place in a row of rows
+        "O | O(i) = ((c(0) / N + 1) % N - 7) * x(i) + i / N % 2",
+        "O | O(i) = d * x(i) where d = c(0) / 15 % 15 - 7",
+        "O | O(i) = d * x(i) where q = c(0) / 15, d = q % 15 - 7",
         "int32(N) O | O(i) = c(i) + i / N",
         "float(N) O | O(i) = x(i / N) where i in 0:N",
         "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
