@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence, Set
+from itertools import chain, count
 from typing import TypeAlias
 
 from tcl.grammar.syntax.errors import Diagnostic, TclSyntaxError
@@ -325,7 +326,7 @@ def _hint(
         return _EVERY_INDEX
     if kind in ("+", "-", "TIMES") and "INT" not in accepted and "," in accepted:
         advice = "a dimension is a name or a number; "
-        advice += _assigned_first(text, read) or "write a new name, such as K"
+        advice += _assigned_first(text, read) or _new_size(text, read)
         return advice, Section.DEFS
     if ":" in accepted and _WITHOUT_END.search(text, max(0, start - 200), start):
         return _TWO_ENDS
@@ -353,6 +354,17 @@ def _assigned_first(text: str, read: Sequence[Token]) -> str | None:
         f"declare {name} without a type, and assign all of it first: "
         f"{name}({', '.join(indices)}) = {zero} where {ranges}"
     )
+
+
+def _new_size(text: str, read: Sequence[Token]) -> str:
+    """A name for a dimension that is made of others, which nothing in the text has."""
+    taken = {*re.findall(r"[A-Za-z_]\w*", text)}
+    names = chain("KLMNPQRST", (f"K{k}" for k in count(1)))
+    name = next(name for name in names if name not in taken)
+    advice = f"write a new name, such as {name}"
+    if "->" not in [token.kind for token in read]:
+        advice += "; a call checks the sizes where an index runs over several dimensions"
+    return advice
 
 
 def _missing(token: Token, accepted: Set[str], read: Sequence[Token]) -> tuple[str, Section] | None:

@@ -401,7 +401,12 @@ SYNTAX = (
     ("def f(float(N) «def») -> (O) { O = 1 }", "keyword"),
     ("def f(float(N) b) -> (O) { O(i) = b(i)\n«def» g(float(N) b) -> (O) { O(i) = b(i) }", "'}'"),
     ("def f(float(N) b) «{» O(i) = b(i) }", "'->'"),
-    ("def f(float(N «+» 1) b) -> (O) { O(i) = b(i) }", "write a new name, such as K"),
+    ("def f(float(N «+» 1) b) -> (O) { O(i) = b(i) }", "a new name, such as K; a call checks"),
+    ("def f(float(O, D «+» S) K, float(D, S) L) -> (M) { M(o) +=! K(o, c) }", "such as N; a call"),
+    (
+        "def f(float(K, L, M, N, P, Q, R, S, T «+» 1) b) -> (O) { O(i) = b(i) }",
+        "write a new name, such as K1",
+    ),
     (
         "def f(float(N) b) -> (O, int32(N «+» 1) S) { O(i) = b(i) S(O(i)) += 1 }",
         "; declare S without a type, and assign all of it first: S(i) = 0 where i in 0:N + 1",
