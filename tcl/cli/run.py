@@ -162,7 +162,7 @@ def _run_on_cpu(said: common.Said, work: Work, executor: Executor, *, compare: b
 
 
 def _named(options: MappingOptions) -> str:
-    return f"options {options}" + (", the default" if options == DEFAULT else "")
+    return "the default options" if options == DEFAULT else f"options {options}"
 
 
 def _show_class(said: common.Said, work: Work, serves: str | None, device: Device) -> None:

@@ -224,7 +224,9 @@ RANGE, ALL = "needs a whole number from 1 to 1024", "leave it out for all cores"
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("run", "--threads", "2", "--no-reference"), 0, "per call on 1 thread, with options"),
+        (("run", "--threads", "2", "--no-reference"), 0, "on 1 thread, with the default options\n"),
+        (("run", "-o", "mlp", "--no-reference"), 0, "thread, with the default options\n"),
+        (("run", "-o", "naive", "--no-reference"), 0, 'thread, with options {"preset":"naive"}\n'),
         (("run", "--threads", "0"), 2, f"error: --threads {RANGE}, not '0'; {ALL}\n"),
         (("run", "--threads", "1025"), 2, f"error: --threads {RANGE}, not '1025'; {ALL}\n"),
         (("show", "-t", "one"), 2, f"error: --threads {RANGE}, not 'one'; {ALL}\n"),

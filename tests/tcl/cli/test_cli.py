@@ -15,6 +15,7 @@ from known_machine import known_machine
 from places import EXAMPLES
 
 from tcl import __version__ as version
+from tcl.codegen.options.options import DEFAULT
 
 
 @pytest.fixture
@@ -375,7 +376,8 @@ def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     options = next(
         line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("options")
     )
-    assert options in tcl("run", mm, "-s", sizes, cache=cache).stdout
+    used = "the default options" if options == DEFAULT.to_json() else f"options {options}"
+    assert f", with {used}\n" in tcl("run", mm, "-s", sizes, cache=cache).stdout
     listed = here("cache", "list", cache=cache).stdout
     assert "mm" in listed
     assert "float32[64,64]" in listed
