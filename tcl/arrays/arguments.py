@@ -78,12 +78,8 @@ def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
         )
     if array.dtype != dtype:
         scalar_type_of(array.dtype, what)  # says so when no tensor could have this type
-        if isinstance(argument, np.generic) and tensor.rank == 0 and not tensor.type.is_bool:
-            number = "float" if tensor.type.is_float else "int"
-            raise ArgumentError(
-                f"{what} is {tensor.type}, but a number of NumPy's {array.dtype} was given; "
-                f"pass {number}(x)"
-            )
+        if isinstance(argument, np.generic) and tensor.rank == 0:
+            return _scalar(what, tensor, argument.item())
         raise ArgumentError(
             f"{what} is {tensor.type}, but an array of {array.dtype} was given; "
             f"convert it with .astype({dtype.name!r})"

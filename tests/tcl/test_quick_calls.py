@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from typing import Any
@@ -53,6 +54,22 @@ def test_numbers_mean_the_same_on_the_short_way(
             patch.setattr(WithNumbers, "__call__", lambda *_: None)
             slow = tcl.define(source, threads=1).f
             assert found == outcome(lambda n, slow=slow: slow(n, x)[1], number), number
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_numbers_of_numpy_mean_what_those_of_python_do(type_: str) -> None:
+    name = {"float64": "double", "float32": "float"}.get(type_, type_)
+    f = tcl.define(f"def f({name} s) -> (Y) {{ Y = s }}", threads=1).f
+    kinds = (*(np.float16, np.float32, np.float64, np.bool_), *(np.int8, np.int64, np.uint64))
+    for kind in kinds:
+        for value in (0, 1, 100, 0.5, -1, 300, 2**40, 1e300, math.inf):
+            with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
+                number = kind(value)
+                assert outcome(f, number) == outcome(f, number.item()), number
+    for other in (np.complex64(1), np.datetime64(3, "ns"), np.timedelta64(3, "ns"), np.str_("3")):
+        assert "are not supported" in outcome(f, other)
+    for array in (np.ones(()), np.ones((), np.int64)):
+        assert array.dtype == type_ or "was given; convert it" in outcome(f, array)
 
 
 def test_numbers_take_the_short_way(taken: list[bool]) -> None:
