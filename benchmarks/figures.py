@@ -145,7 +145,6 @@ SOURCED = re.compile(r"results/|\d{4}-\d\d-\d\d-|benchmarks(?:\.\w|/README)|tcl 
 ELSEWHERE = {
     ("benchmarks/README.md", "How it measures"): "settings of the benchmark",
     ("docs/arrays.md", "What a call takes"): "benchmarks.call_overhead",
-    ("docs/faq.md", "Why does the first call take so long?"): "benchmarks.compiling",
     ("docs/model.md", "Choosing with it"): "an order of magnitude",
     ("docs/tuning.md", "What is measured is what runs"): "settings of the tuner",
     ("docs/varying.md", "Sizes that vary"): "benchmarks.varying",
