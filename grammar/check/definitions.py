@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from tcl.grammar.check.calls import expand
 from tcl.grammar.check.running import all_pairs
 from tcl.grammar.check.scope import DefScope, dims_of, recurrence
 from tcl.grammar.check.statements import check_assign
-from tcl.grammar.check.widening import late_widenings, narrow_sums
+from tcl.grammar.check.widening import late_widenings, narrow_sums, summed_in
 from tcl.grammar.ranges.inference import without_range
 from tcl.grammar.syntax import ast
 from tcl.grammar.syntax.errors import Diagnostic, TclSemanticError
@@ -256,6 +257,8 @@ class _DefChecker:
         if self.scope.written.get(statement.target) is None:
             if statement.target not in self.declared:
                 self.scope.warnings += narrow_sums(done, source, meant)
+                if done.op in ("+", "*"):
+                    self.scope.sums[statement.target] = partial(summed_in, done, source)
             self.scope.written[statement.target] = tensor
         self._sizes_known(statement.target)
 

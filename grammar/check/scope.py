@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from tcl.common.closest import closest_few
@@ -13,6 +13,7 @@ from tcl.grammar.syntax.errors import Diagnostic
 from tcl.grammar.syntax.meant import no_name
 from tcl.grammar.syntax.reference import Section
 from tcl.grammar.syntax.source import Span
+from tcl.grammar.syntax.types import ScalarType
 from tcl.grammar.syntax.walk import expressions, targets, walk
 from tcl.grammar.tree.checked import Tensor
 
@@ -50,6 +51,8 @@ class DefScope:
     """Listed outputs, where they are listed."""
     written: dict[str, Tensor | None] = field(default_factory=dict)
     """Outputs that something wrote; None where the statement that did so has errors."""
+    sums: dict[str, Callable[[ScalarType], str]] = field(default_factory=dict)
+    """Of outputs that a sum or a product gives their type: what to reduce to have another one."""
     sizes: dict[str, Span] = field(default_factory=dict)
     """Size symbols, where they were first seen."""
     known_sizes: set[str] = field(default_factory=set)

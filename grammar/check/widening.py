@@ -92,6 +92,12 @@ def narrow_sums(
     )
 
 
+def summed_in(statement: c.Statement, source: Source, to: ScalarType) -> str:
+    """What to write for the value of a statement, so that it is computed in type ``to``."""
+    work = _Widening({let.name: let.value for let in statement.lets}, (), source, ())
+    return work._in_type(statement.rhs, work._wrapping(statement.rhs, to), to)[1]
+
+
 def _points(statement: c.Statement) -> int | None:
     """How many terms a sum has, if only constants decide it."""
     found = 1
@@ -371,6 +377,11 @@ class _Widening:
 
     def _remedies(self, root: c.Expr, wrapping: list[_Operation], to: ScalarType) -> str:
         """What to write for a value, so that it is computed in type ``to``, or meant to wrap."""
+        text, better = self._in_type(root, wrapping, to)
+        return f"write {better}, or {root.type}({text}) if it is meant to wrap"
+
+    def _in_type(self, root: c.Expr, wrapping: list[_Operation], to: ScalarType) -> tuple[str, str]:
+        """A value, shortened, and what to write for it, so that it is computed in type ``to``."""
         text = better = self.source.text[root.span.start : root.span.end]
         operands = sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True)
         for span in operands:
@@ -381,7 +392,7 @@ class _Widening:
             operand = self.source.text[operands[-1].start : operands[-1].end]
             text, better = "...", f"{to}({operand}) for {operand}"
             better += ", and likewise for the others" if len(operands) > 1 else ""
-        return f"write {better}, or {root.type}({text}) if it is meant to wrap"
+        return text, better
 
     # --- values that occur ---
 

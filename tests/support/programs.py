@@ -645,6 +645,12 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(m) = «-1» where m in 0:M O(m) = double(b(m))", "write float64(-1), or declare its type"),
     ("O(m) = «0.0» where m in 0:M O(m) += double(b(m))", "write float64(0.0), or declare its"),
     ("O(i) = idx(i) O(i) = 0 O(i) = «1.5»", "of type int32, narrower than the float32"),
+    (
+        "def f(int8(N) a) -> (O) {\nO +=! 2 * (a(i) * y) where y = a(0)\nO = «O / N» }",
+        "narrower than the int32 assigned to it; write 2 * (int32(a(i)) * y) in line 2, which "
+        "gives it its type, or cast the value: int8(...)",
+    ),
+    ("O +=! idx(i) O = «O / 2.0»", "write float32(idx(i)) in line 2, which gives it its type, or"),
     ("O(i) = «exp()» + b(i)", "takes 1 argument, found 0"),
     ("O(i) = «pow(b(i))»", "takes 2 arguments, found 1"),
     ("O(i) = «exp(b(i), 2)»", "takes 1 argument, found 2"),
