@@ -209,10 +209,11 @@ _WORTH = 1.2
 most. On a Zen 3 where it was 1.02 for 2 MB and 1.35 for 4, softmax, polynomials and updates of
 weights that touch 6 to 8 MB took 1.07 to 1.1 times as long past the caches."""
 _WORTH_FAR = 1.05
-"""Likewise where results and one operand as large are more than a core reads again from the caches:
+"""Likewise where results and one operand as large are more than what surely comes from the caches:
 kernels with other work between lose more there than this def, whose second call finds a part of
 both. On Zen 4, where it was 1.2 for 16 MB, a stencil and a layernorm of as many took 1.9 and 1.4
-times as long in the caches."""
+times as long in the caches; on Zen 5, where it is 1.1 to 1.3 from 12 to 128 MB, 1.1 to 1.2 and 1.4
+to 1.6 times, group norm, softmax and pointwise work 1.15 to 1.35 times."""
 _LARGEST = 64 << 20
 """Bytes of the largest share of a last cache that is looked for ..."""
 _STEPS = 2
@@ -233,9 +234,8 @@ def measure_memory() -> MeasuredMemory:
         (mb, _gain((mb << 20) // (4 * _ROW), _ROW, device, stream=True))
         for mb in reversed(_SIZES_MB)
     ]
-    streamed = streamed_from(gains)
-    if streamed != NEVER:
-        streamed = min(streamed, max(streamed_from(gains, _WORTH_FAR), kept // 2))
+    far = max(streamed_from(gains, _WORTH_FAR), int(kept * (1 - _MISSED) / 2))
+    streamed = min(streamed_from(gains), far)
     gain = 1.0
     if device.vector_bits // 8 >= LINE:
         rows = device.l2_bytes // 4 // (4 * _SHORT_ROW)

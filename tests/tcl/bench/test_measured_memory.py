@@ -49,18 +49,20 @@ def test_results_are_streamed_from_where_that_begins_to_gain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "gain_at_16", "streamed"),
+    ("kept", "gain_at_32", "gain_at_16", "streamed"),
     [
-        (24 << 20, 1.15, 12 << 20),  # what caches do not keep is worth less ...
-        (8 << 20, 1.15, 13_000_000),  # ... but something
-        (8 << 20, 1.0, 19_000_000),
-        (128 << 20, 1.15, 21_300_000),  # what they keep is not
+        (32 << 20, 1.3, 1.15, 13_400_000),  # what caches do not keep is worth less ...
+        (8 << 20, 1.3, 1.15, 13_000_000),  # ... but something
+        (8 << 20, 1.3, 1.0, 19_000_000),
+        (8 << 20, 1.15, 1.15, 13_000_000),
+        (8 << 20, 1.04, 1.15, NEVER),
+        (128 << 20, 1.3, 1.15, 21_300_000),  # what they keep is not
     ],
 )
 def test_what_caches_do_not_keep_is_streamed_for_less(
-    kept: int, gain_at_16: float, streamed: int, monkeypatch: pytest.MonkeyPatch
+    kept: int, gain_at_32: float, gain_at_16: float, streamed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gains = {32: 1.3, 16: gain_at_16, 8: 0.9, 4: 0.8, 2: 0.7}
+    gains = {32: gain_at_32, 16: gain_at_16, 8: 0.9, 4: 0.8, 2: 0.7}
     monkeypatch.setattr("tcl.bench.ceilings._reading", lambda device: (kept, 8.0))
     monkeypatch.setattr(
         "tcl.bench.ceilings._gain",
