@@ -24,7 +24,9 @@ import torch
 
 import tcl
 from benchmarks.common import Call, command, seconds, write
+from tcl.bench.ceilings import core_to_core
 from tcl.codegen.cpu.thread_count import usable_cores
+from tcl.tuner.measure.cores import available_cores
 
 SOURCE = """
 def row_sum(float(M, N) A) -> (R) { R(m) +=! A(m, n) }
@@ -134,20 +136,24 @@ def measure(threads: int, long: float) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     situations: list[tuple[str, Call]] = [*_between().items(), ("another process", lambda: None)]
     base: dict[tuple[str, str], float] = {}
-    print(f"{threads} threads: median us; median and 90th percentile over the median alone")
+    print(
+        f"{threads} threads: median us; median and 90th percentile over the median alone; "
+        "ns from core to core before"
+    )
     for situation, between in situations:
         with _another_process() if situation == "another process" else nullcontext():
             for name, calls in kernels(threads).items():
                 for whose, call in zip(WHOSE, calls, strict=True):
+                    apart = round(1e9 * core_to_core(available_cores()))
                     median, late = times(call, between, long)
                     alone = base.setdefault((name, whose), median)
                     row = {"threads": threads, "kernel": name, "whose": whose}
                     row |= {"between": situation, "us": round(median, 1)}
                     row |= {"median": round(median / alone, 3), "p90": round(late / alone, 3)}
-                    rows.append(row)
+                    rows.append(row | {"ns from core to core": apart})
                     print(
                         f"{name:20} {whose:13} {situation:16} {median:9.1f} "
-                        f"{median / alone:6.2f} {late / alone:6.2f}",
+                        f"{median / alone:6.2f} {late / alone:6.2f} {apart:5}",
                         flush=True,
                     )
     return rows

@@ -26,6 +26,7 @@ from benchmarks.common import command, write
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.program_backend import CpuBackend
 from tcl.backends.targets import CpuTarget
+from tcl.bench.ceilings import core_to_core
 from tcl.bench.rows import Row, select
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check.definitions import check
@@ -221,11 +222,15 @@ def main() -> None:
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
     settings = Settings(given.seconds, seeds, given.threads, given.folder, given.auto)
     rows = strangers(given.strangers) if given.strangers else select(given.rows)
-    results = [row_result(row, settings) for row in rows]
+    cores, apart, results = available_cores()[: given.threads], list[int](), list[Any]()
+    for row in rows:
+        apart.append(round(1e9 * core_to_core(cores)))
+        results.append(row_result(row, settings))
     for line in summary(results):
         print(line)
     about = {"machine": CpuTarget(given.threads).identity, "threads": given.threads}
     about |= {"seconds": "auto" if given.auto else given.seconds, "processes": PROCESSES}
+    about |= {"ns from core to core": [min(apart), max(apart)]}
     write(given.out, {**about, "summary": summary(results), "rows": results})
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tcl.api import compile as compile_def
@@ -53,6 +53,8 @@ class Ceilings:
     products: Mapping[str, float] = field(default_factory=dict)
     """Operations per second in sums of products of narrow numbers, by type, where the machine has
     instructions for them. Others it makes wider first, and does as it does float32's."""
+    core_to_core: float = 0.0
+    """Seconds in which a cache line goes from one core to the next; 0 with one thread."""
 
     @staticmethod
     def best(samples: Iterable[Ceilings]) -> Ceilings:
@@ -67,6 +69,7 @@ class Ceilings:
             copy=max(s.copy for s in found),
             flops=max(s.flops for s in found),
             products=products,
+            core_to_core=min((s.core_to_core for s in found if s.core_to_core), default=0.0),
         )
 
     def peak(self, type_: str) -> float:
@@ -101,7 +104,9 @@ class Meter:
     def __init__(self, cores: Sequence[int], buffer: int = _BUFFER) -> None:
         self._cores = tuple(cores)
         self._dots = peaks.dots(host_cpu())
-        self._functions = _compile(host_cpu(), self._dots)
+        loops = peaks.peak_loops(host_cpu().vector_bits // 32)
+        loops |= {dot.name: peaks.products_loop(dot) for dot in self._dots}
+        self._functions = _compile(host_cpu(), loops)
         whole = 4096 * _READINGS
         part = buffer // len(cores) // whole * whole
         self._part = part
@@ -132,6 +137,7 @@ class Meter:
             copy=2 * self._moved("copy", 1),
             flops=self._rate("fma", 2 * host_cpu().vector_bits // 32),
             products=products,
+            core_to_core=core_to_core(self._cores),
         )
 
     def _rate(self, name: str, operations: int) -> float:
@@ -175,18 +181,41 @@ def _work(
     return begin, time.perf_counter()
 
 
-def _compile(
-    device: CpuProfile, extra: Sequence[peaks.DotInstruction]
-) -> dict[str, Callable[..., float]]:
+def core_to_core(cores: Sequence[int]) -> float:
+    """Seconds in which a cache line that one core has written reaches another, of the first two
+    cores; 0 if there is only one.
+
+    Hypervisors move cores: on one host it was 30 ns, seconds later 170, and short calls on two
+    threads took up to three times as long. Times on several threads compare where this does.
+    """
+    if len(cores) < 2:
+        return 0.0
+    function, counter = _turns(), aligned((LINE // 8,), "int64")
+    place, found = counter.ctypes.data, []
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(_READINGS):  # the best, as Python may hold up a thread before it calls
+            counter.fill(0)
+            jobs = [
+                pool.submit(_work, function, core, place, place, own)
+                for own, core in enumerate(cores[:2])
+            ]
+            times = [job.result() for job in jobs]
+            found.append(max(end for _, end in times) - max(begin for begin, _ in times))
+    return min(found) / peaks.TURNS
+
+
+@cache
+def _turns() -> Callable[..., float]:
+    return _compile(host_cpu(), {"turns": peaks.turns_loop()})["turns"]
+
+
+def _compile(device: CpuProfile, kernels: Mapping[str, str]) -> dict[str, Callable[..., float]]:
+    """The function ``ceiling`` of each text, by name."""
     import llvmlite.binding as llvm
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions: dict[str, Callable[..., float]] = {}
     session = new_session(device)
-    kernels = {
-        **peaks.peak_loops(device.vector_bits // 32),
-        **{dot.name: peaks.products_loop(dot) for dot in extra},
-    }
     for name, text in kernels.items():
         builder = llvm.JITLibraryBuilder().add_object_img(compile_object(text, device))
         builder.export_symbol("ceiling").add_current_process()
@@ -292,7 +321,7 @@ def _reading(device: CpuProfile) -> tuple[int, float]:
     that takes the same time per byte, until it does not keep them. A chase of pointers would find
     the sizes of caches, too, but no option depends on its time per step.
     """
-    functions = _compile(device, ())
+    functions = _compile(device, peaks.peak_loops(device.vector_bits // 32))
     read = functions["read"]
     least = 2 * device.l2_bytes
     most = max(2 * least, min(2 * device.l3_bytes, 2 * _LARGEST))

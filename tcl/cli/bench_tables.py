@@ -179,9 +179,11 @@ def _range(found: summary.Spread) -> str:
 def _ceilings(report: Report, threads: int) -> str:
     ceiling = report.ceiling(threads)
     narrow = "".join(f", {r / 1e9:.0f} GOP/s {kind}" for kind, r in ceiling.products.items())
+    apart = [round(1e9 * s.core_to_core) for s in report.ceilings[threads] if s.core_to_core]
+    far = f", {min(apart)} to {max(apart)} ns from core to core" if apart else ""
     return (
         f"ceilings: {ceiling.read / 1e9:.1f} GB/s read, {ceiling.copy / 1e9:.1f} GB/s copy "
-        f"(both directions), {ceiling.flops / 1e9:.0f} GFLOP/s float32{narrow} (best of "
+        f"(both directions), {ceiling.flops / 1e9:.0f} GFLOP/s float32{narrow}{far} (best of "
         f"{len(report.ceilings[threads])} samples)"
     )
 

@@ -187,6 +187,36 @@ def peak_loops(lanes: int) -> dict[str, str]:
     }
 
 
+TURNS = 2000
+"""How often a cache line is handed over: half a millisecond at most where nothing disturbs it."""
+
+
+def turns_loop() -> str:
+    """LLVM IR of the function that two threads call with the same counter, which begins at 0, and
+    with 0 and 1: each adds one whenever it is its turn."""
+    return f"""
+define float @ceiling(ptr %counter, ptr %unused, i64 %own) {{
+entry:
+  br label %loop
+loop:
+  %turn = phi i64 [ %own, %entry ], [ %next, %done ]
+  br label %wait
+wait:
+  %now = load atomic i64, ptr %counter acquire, align 8
+  %mine = icmp eq i64 %now, %turn
+  br i1 %mine, label %done, label %wait
+done:
+  %after = add i64 %turn, 1
+  store atomic i64 %after, ptr %counter release, align 8
+  %next = add i64 %turn, 2
+  %more = icmp ult i64 %next, {TURNS}
+  br i1 %more, label %loop, label %out
+out:
+  ret float 0.0
+}}
+"""
+
+
 def products_loop(dot: DotInstruction) -> str:
     """LLVM IR of the function that only adds up products of narrow numbers."""
     if dot.tiles:

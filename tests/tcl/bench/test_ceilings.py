@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nests import WIDE
 
-from tcl.bench.ceilings import Ceilings, Meter
+from tcl.bench.ceilings import Ceilings, Meter, core_to_core
 from tcl.codegen.cpu.emit.peaks import CHAINS, STREAMS, DotInstruction, dots, products_loop
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.cost import Cost
@@ -39,6 +39,16 @@ def test_ceilings_are_sane() -> None:
     assert 0 < found.flops < 1e13
     assert set(found.products) == {dot.type for dot in dots(host_cpu())}
     assert all(0 < rate < 1e15 for rate in found.products.values())
+
+
+def test_from_core_to_core() -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    assert core_to_core(cores[:1]) == 0.0
+    if len(cores) > 1:
+        found = core_to_core(cores)
+        assert found > 1e-9, "light goes no further than a foot in that"
+        samples = [Ceilings(1.0, 1.0, 1.0, core_to_core=s) for s in (0.0, found, 2 * found)]
+        assert Ceilings.best(samples).core_to_core == found
 
 
 def test_least_time() -> None:
