@@ -133,6 +133,16 @@ def test_what_caches_keep_is_not_asked_for_past_them() -> None:
     assert ahead(4 << 20) == (SOON,)
 
 
+@pytest.mark.parametrize(("rows", "ahead"), [(40_000, ()), (100_000, (64,))])
+def test_rows_of_half_the_last_cache_are_asked_for(rows: int, ahead: tuple[int, ...]) -> None:
+    """Rows that data select, although a core was measured to keep all of that cache."""
+    text = "float(E, D) T, int32(B, L) I) -> (O) { O(b, d) +=! T(I(b, l), d) }"
+    memory = MeasuredMemory(NEVER, 1.0, 32 << 20, 10.0)
+    device = replace(cpu("znver5"), threads=1, memory=memory)
+    given = sized(text, (rows, 64), (128, 50))
+    assert (plan(given, MappingOptions("mlp"), device).options["s0"].prefetch or ()) == ahead
+
+
 def test_the_register_tile_follows_from_the_rate_of_memory() -> None:
     text = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
     given = sized(text, (4, 2048), (4096, 2048))
