@@ -267,6 +267,16 @@ def test_vectors_that_a_core_halves_are_shorter_where_they_fill_rows(name: str, 
     assert chosen(device, rows, (64, 18)).vectorize != (1, 8), "a row is added up as a whole"
 
 
+@pytest.mark.parametrize(("name", "lanes"), [("Zen 4", 16), ("Zen 5", 16), ("Sapphire Rapids", 32)])
+def test_vectors_of_pixels_are_compared_with_halves(name: str, lanes: int) -> None:
+    device = known_cpus.find(name)
+    assert device is not None
+    frames = """float(F, H, W) I, bool(H, W) Hot) -> (O) { O(f, h, w) = uint16(fmax(Hot(h, w)
+        ? 0.25 * (I(f, max(h - 1, 0), w) + I(f, min(h + 1, H - 1), w)
+            + I(f, h, max(w - 1, 0)) + I(f, h, min(w + 1, W - 1))) : I(f, h, w), 0)) }"""
+    assert chosen(device, frames, (6, 250, 322), (250, 322)).vectorize == (2, lanes)
+
+
 PRODUCT_OF_ROWS = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
 
 

@@ -284,7 +284,8 @@ def _fastest_within(
     found = _best(plain)
     for core in cores[1:]:
         found = _least([found, _best(core, found.cycles)])
-    if not device.halves_vectors:
+    halves = device.halves_vectors
+    if not halves and not (device.compares_halves and _rows_of_vectors(found)):
         return found
     core = plain.in_halves()
     if compacted := found.core.compacted:
@@ -300,12 +301,12 @@ def _fastest_within(
             shorter = _best(core, most, known=known)
             if shorter.has_lanes_of_results and shorter.cycles < most:
                 return shorter
-    elif core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
+    elif halves and core.target.itemsize < _WHOLE_WORD and _between_lanes(core, found.lane):
         # What lies between lanes is put together by shuffles of all elements of a vector. On Zen 4,
         # half vectors take .54 to .98 of the time for pixels of 8 and 16 bits, for floats 1.04.
         cycles = nest_cycles(core, found.lane, found.sizes)
         return TileChoice(core, found.lane, found.sizes, cycles)
-    elif found.lane is not None and _narrows_pairs(core, found.lane) and not found.sizes:
+    elif halves and found.lane and _narrows_pairs(core, found.lane) and not found.sizes:
         vectors = -(-nest.dim(found.lane).extent // core.lanes)
         pieces = -(-vectors // _CONVERTED)
         sizes = {found.lane: -(-vectors // pieces)}
@@ -321,6 +322,12 @@ def _fastest_within(
         if shorter.cycles <= worth * found.cycles:
             return shorter
     return found
+
+
+def _rows_of_vectors(choice: TileChoice) -> bool:
+    """Whether lanes are results of rows that are longer than a vector, and nothing is reduced."""
+    core, lane = choice.core, choice.lane
+    return lane is not None and not core.reduces and core.nest.dim(lane).extent > core.lanes
 
 
 def _narrows_pairs(core: Core, lane: str) -> bool:
