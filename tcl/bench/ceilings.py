@@ -35,6 +35,9 @@ _BUFFER = 256 << 20
 _SECONDS = 0.001
 """How long one reading of the multiply-adds takes, about: less than the time for which systems let
 a process run, so that on a machine with other work many a reading is undisturbed."""
+_LONG = 0.1
+"""Seconds, after which no other reading is tried: threads that wait for each other in turns may
+have one core."""
 _READINGS = 4
 """Of each rate in a sample, of which the best counts; of memory each reads another part of the
 buffers."""
@@ -193,7 +196,7 @@ def core_to_core(cores: Sequence[int]) -> float:
     function, counter = _turns(), aligned((LINE // 8,), "int64")
     place, found = counter.ctypes.data, []
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(_READINGS):  # the best, as Python may hold up a thread before it calls
+        for _ in range(2 * _READINGS):  # the best, as Python may hold up a thread before it calls
             counter.fill(0)
             jobs = [
                 pool.submit(_work, function, core, place, place, own)
@@ -201,6 +204,8 @@ def core_to_core(cores: Sequence[int]) -> float:
             ]
             times = [job.result() for job in jobs]
             found.append(max(end for _, end in times) - max(begin for begin, _ in times))
+            if found[-1] > _LONG:
+                break
     return min(found) / peaks.TURNS
 
 

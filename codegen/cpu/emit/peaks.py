@@ -187,8 +187,8 @@ def peak_loops(lanes: int) -> dict[str, str]:
     }
 
 
-TURNS = 2000
-"""How often a cache line is handed over: half a millisecond at most where nothing disturbs it."""
+TURNS = 400
+"""How often a cache line is handed over: a tenth of a millisecond where nothing disturbs it."""
 
 
 def turns_loop() -> str:
