@@ -230,7 +230,8 @@ def main() -> None:
         print(line)
     about = {"machine": CpuTarget(given.threads).identity, "threads": given.threads}
     about |= {"seconds": "auto" if given.auto else given.seconds, "processes": PROCESSES}
-    about |= {"ns from core to core": [min(apart), max(apart)]}
+    if given.threads > 1:
+        about |= {"ns from core to core": [min(apart), max(apart)]}
     write(given.out, {**about, "summary": summary(results), "rows": results})
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tcl.codegen.devices.cpu_profile import CpuProfile
 
 _FILE = "memory.json"
+_VERSION = 2
+"""Of how it is measured: what was found otherwise is not asked."""
 NEVER = 1 << 62
 """More bytes than any result has."""
 
@@ -59,4 +61,5 @@ def keep_memory(device: CpuProfile, memory: MeasuredMemory, folder: Path | None 
 
 
 def _identity(device: CpuProfile) -> str:
-    return f"{device.identity}; L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
+    caches = f"L2 {device.l2_bytes >> 10} KiB; L3 {device.l3_bytes >> 10} KiB"
+    return f"{device.identity}; {caches}; {_VERSION}"

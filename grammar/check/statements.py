@@ -346,7 +346,8 @@ def _target_type(
         scope.refuse(
             statement.rhs.span,
             f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
-            f"{_wider_sum(statement.target, shown, scope)}{_narrowed(statement, rhs, type_)}",
+            f"{_wider_sum(statement.target, type_, shown, scope)}"
+            f"{_narrowed(statement, rhs, type_)}",
             Section.TYPES,
         )
         return None
@@ -361,10 +362,10 @@ def _first_literal(target: str, scope: DefScope) -> ast.Expr | None:
     return value if isinstance(number, ast.Number) else None
 
 
-def _wider_sum(target: str, to: ScalarType, scope: DefScope) -> str:
+def _wider_sum(target: str, own: ScalarType, to: ScalarType, scope: DefScope) -> str:
     """What to write where a sum gave the target its type. It wraps, or is rounded, in that type,
     which a cast of what is made of it cannot mend."""
-    if target not in scope.sums:
+    if target not in scope.sums or not (to.is_float or to.holds(own)):
         return ""
     line = next(s for s in scope.statements if target in walk.targets(s)).span.line
     return f"write {scope.sums[target](to)} in line {line}, which gives it its type, or "

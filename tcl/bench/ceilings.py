@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -177,7 +178,7 @@ def _work(
     function: Callable[..., float], core: int, source: int, target: int, count: int
 ) -> tuple[float, float]:
     """When a call of a kernel begins, and when it ends."""
-    if hasattr(os, "sched_setaffinity"):
+    with suppress(AttributeError, OSError):  # no system needs to have it, or grant it
         os.sched_setaffinity(0, {core})  # of this thread alone
     begin = time.perf_counter()
     function(source, target, count)

@@ -300,8 +300,7 @@ class Core:
         )
 
     def in_halves(self) -> Core:
-        """The same nest in vectors of half the length, where a core works on long ones in halves:
-        short ones have a mask each."""
+        """The same nest in vectors of half the length, each of which has a mask."""
         device = replace(self.device, vector_bits=self.device.vector_bits // 2)
         lanes, fused = lanes_of(self.nest.point, device), self.fused.points
         return replace(

@@ -323,9 +323,8 @@ def selected_ahead(
     that lie anywhere in more than half of the last cache come late, even where a core was measured
     to read all of it again in order: on Zen 5, of 32 MB, sums of 256 bytes out of 25 MB take .54 to
     .77 of the time, of 64 bytes out of 20 MB .68, out of 12 MB 1.2 times as long."""
-    tile, kept = _Tile.from_options(nest, chosen), cached_bytes(device)
-    if device.memory is not None:
-        kept = min(kept, device.l3_bytes // 2)
+    tile = _Tile.from_options(nest, chosen)
+    kept = min(cached_bytes(device), max(2 * device.l2_bytes, device.l3_bytes // 2))
     near = kept if device.reads_ahead else 2 * device.l2_bytes
     found = dict(enumerate(ahead))
     for position, load in enumerate(operands(nest.point)):

@@ -203,14 +203,14 @@ def other_ways(
     program: ir.Program, nest: ir.Nest, device: CpuProfile, fused: PerResult
 ) -> list[TileChoice]:
     """Other ways than ``fastest``, for who can time them: those that take the fewest cycles, first
-    one for each dimension that lanes may have, in whole vectors and in halves where a core works on
-    long ones in halves. The model cannot tell well which of them is faster: see
+    one for each dimension that lanes may have, in whole vectors and in halves where these may pay.
+    The model cannot tell well which of them is faster: see
     ``benchmarks.alternatives``. The last answers are kept, as who asks for one asks for more."""
     best = fastest(program, nest, device, fused)
     cores = [best.core]
     if best.core.device != device:  # it is in halves
         cores.append(Core.read(program, best.core.nest, device, fused))
-    elif device.halves_vectors:
+    elif device.halves_vectors or _may_gain_by_halves(best):
         cores.append(best.core.in_halves())
     groups = []
     for core in cores:
@@ -285,7 +285,7 @@ def _fastest_within(
     for core in cores[1:]:
         found = _least([found, _best(core, found.cycles)])
     halves = device.halves_vectors
-    if not halves and not (device.compares_halves and _rows_of_vectors(found)):
+    if not halves and not _may_gain_by_halves(found):
         return found
     core = plain.in_halves()
     if compacted := found.core.compacted:
@@ -324,10 +324,12 @@ def _fastest_within(
     return found
 
 
-def _rows_of_vectors(choice: TileChoice) -> bool:
-    """Whether lanes are results of rows that are longer than a vector, and nothing is reduced."""
+def _may_gain_by_halves(choice: TileChoice) -> bool:
+    """Whether vectors of half the length may be faster on a core that works on whole ones: where
+    lanes are results of rows that are longer than a vector, and nothing is reduced."""
     core, lane = choice.core, choice.lane
-    return lane is not None and not core.reduces and core.nest.dim(lane).extent > core.lanes
+    rows = lane is not None and not core.reduces and core.nest.dim(lane).extent > core.lanes
+    return rows and core.device.tries_halves
 
 
 def _narrows_pairs(core: Core, lane: str) -> bool:

@@ -40,7 +40,7 @@ from tcl.codegen.passes.fusion.siblings import (
 )
 from tcl.codegen.passes.scatter import updated_places
 from tcl.common.dataclass import dataclass, replace
-from tcl.grammar.sizes.varying import Size
+from tcl.grammar.sizes.varying import Size, provably_equal
 from tcl.grammar.syntax.types import ScalarType
 
 _EXCESS = "excess"
@@ -421,7 +421,8 @@ class _Excess:
         first = max((k + 1 for k, stays in enumerate(fixed) if stays), default=0)
         dims = [x.fold.dim for x in loops.outer]
         later = sorted(
-            loops.outer[first:], key=lambda x: x.fold.count != 1 or dims.count(x.fold.dim) > 1
+            loops.outer[first:],
+            key=lambda x: not provably_equal(x.fold.count, 1) or dims.count(x.fold.dim) > 1,
         )
         outer = (*loops.outer[:first], *later)
         begins = (
