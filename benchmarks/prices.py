@@ -1,12 +1,14 @@
 """Compares what the model of a core says of ways of working on a nest with what they took.
 
-    python -m benchmarks.prices    # 40 s, times nothing
+    python -m benchmarks.prices                  # 40 s, times nothing
+    python -m benchmarks.prices --cpu "Zen 5"
 
-9,000 lanes and register tiles of the known defs were timed beside the default on one thread of
-Zen 4, with all that follows from them (``results/2026-11-29-ways.json.gz``). This prices them by
-the code as it is now. A change of prices is worth a race where errors become smaller, or where the
-ways that should take at most .975 of the default's time by the model, the best of each nest, took
-less than before. (Most of these no default chooses, for other reasons than its price.)
+9,000 lanes and register tiles of the known defs were timed beside the default on one thread of Zen
+4, with all that follows from them (``results/2026-11-29-ways.json.gz``), and 700 of a half of the
+defs on Zen 5. This prices them by the code as it is now. A change of prices is worth a race where
+errors become smaller, or where the ways that should take at most .975 of the default's time by the
+model, the best of each nest, took less than before. (Most of these no default chooses, for other
+reasons than its price.)
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, mean, pstdev
 from typing import Any, NamedTuple
@@ -35,7 +38,12 @@ from tcl.common.errors import TclError
 from tcl.grammar.ranges.inference import infer
 from tcl.selection.best_options import DEFAULT
 
-WAYS = Path(__file__).with_name("results") / "2026-11-29-ways.json.gz"
+_RESULTS = Path(__file__).with_name("results")
+WAYS = {
+    "Zen 4": _RESULTS / "2026-11-29-ways.json.gz",
+    "Zen 5": _RESULTS / "2026-11-30-ways-zen-5.json.gz",
+}
+"""Rows with the default and other ways of their nests, by processor."""
 _CLEARLY = 0.975
 _FARTHEST = 3.0
 """Ratios beyond that, or below one by it, count as that."""
@@ -64,9 +72,9 @@ def cores(choice: TileChoice, device: Any) -> dict[int, Core]:
     return found
 
 
-def priced(row: dict[str, Any]) -> list[Way]:
+def priced(row: dict[str, Any], cpu: str) -> list[Way]:
     """The ways of one def that its default's core knows."""
-    device = find("Zen 4")
+    device = find(cpu)
     assert device is not None
     device, made = replace(device, threads=1), known()[row["name"]]
     chosen: dict[str, TileChoice] = {}
@@ -122,17 +130,21 @@ def summary(ways: list[Way]) -> dict[str, Any]:
 
 def main() -> None:
     """The command line."""
-    given = command("prices", __doc__).parse_args()
-    rows = [row for row in json.loads(gzip.decompress(WAYS.read_bytes())) if row["name"] in known()]
+    parser = command("prices", __doc__)
+    parser.add_argument("--cpu", choices=WAYS, default="Zen 4")
+    given = parser.parse_args()
+    every = json.loads(gzip.decompress(WAYS[given.cpu].read_bytes()))
+    rows = [row for row in every if row["name"] in known()]
     with ProcessPoolExecutor() as pool:
-        ways = [way for found in pool.map(priced, rows, chunksize=4) for way in found]
-    found = {
+        found = pool.map(partial(priced, cpu=given.cpu), rows, chunksize=4)
+        ways = [way for each in found for way in each]
+    shown = {
         "with a reduction": summary([way for way in ways if way.reduces]),
         "without": summary([way for way in ways if not way.reduces]),
     }
-    for name, values in found.items():
+    for name, values in shown.items():
         print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
-    write(given.out, found)
+    write(given.out, shown)
 
 
 if __name__ == "__main__":
