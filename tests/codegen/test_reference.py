@@ -511,10 +511,11 @@ def test_a_subscript_out_of_range(kind: str, value: int, jit: bool) -> None:
     table = np.zeros((10, 2), np.float32)
     index = np.array([3, value, 11], kind)
     sentence = (
-        f"^index {value} is out of range for dimension 0 of tensor LUT, which has indices 0 to 9$"
+        f"index {value} is out of range for dimension 0 of tensor LUT, which has indices 0 to 9"
     )
-    with pytest.raises(IndexError, match=sentence):
+    with pytest.raises(IndexError) as found:
         run(LOOKUP.format(kind), table, index, jit=jit)
+    assert str(found.value) == sentence
 
 
 def test_a_subscript_into_an_empty_tensor() -> None:

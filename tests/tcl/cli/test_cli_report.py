@@ -150,7 +150,8 @@ def test_json(mm: Path, cache: Path) -> None:
     first, last = found[0], found[-1]
     assert first["sizes"] == {"M": 32, "K": 32, "N": 32}
     assert first["cost"] == {"operations": 2 * 32**3, "read": 8192, "written": 4096}
-    assert first["ceilings"] == {"read": 1e12, "copy": 1e12, "flops": 1e14, "products": {}}
+    rates = {"read": 1e12, "copy": 1e12, "flops": 1e14, "products": {}}
+    assert first["ceilings"] == {**rates, "core_to_core": 0.0}
     assert {"compiled", "candidate", "best", "raced"} <= {e["event"] for e in found}
     MappingOptions.from_json(json.dumps(last["options"]))
     decided = ("best", "start", "speedup", "verdict")
