@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from nests import sized
 
 from tcl.codegen.choose.cpu.access_costs import OperandAccess, access_of
@@ -36,3 +37,32 @@ def test_a_chunk_touches_what_its_points_select() -> None:
     program = lower(sized(_GATHERED, (6, 40), (6, 5)))
     group = ChunkGroup(program.nests, (("s0.f",), ("s0.n",)), (program.nests,))
     assert group.bytes(program, {"s0.f": 5, "s0.n": 3}, written=False) == 4 * (6 * 3 + 6 * 5)
+
+
+@pytest.mark.parametrize(
+    ("place", "goes_on"),
+    [
+        ("At(n) + k", True),
+        ("k - At(n) + N", True),
+        ("At(n) + 2 * k", False),
+        ("At(n) - k", False),
+        ("At(n) + k + k * k / 90", False),
+        ("At(k) + k", False),
+        ("At(At(n)) + k", True),
+    ],
+)
+@pytest.mark.parametrize("guarded", [True, False])
+def test_what_follows_an_element_that_data_select_is_a_vector(
+    place: str, goes_on: bool, guarded: bool
+) -> None:
+    """Where a condition says that it is there; else each lane's place is checked."""
+    value = f"{place} >= 0 && {place} < N ? X({place}) : 0" if guarded else f"X({place})"
+    text = f"""float(N) X, int32(N) At) -> (O) {{
+        O(n, k) = {value} where k in 0:20, n in 0:9 }}"""
+    program = lower(sized(text, (400,), (400,)))
+    (nest,) = program.nests
+    access = next(
+        access_of(program, nest, load) for load in operands(nest.point) if load.ref.tensor == "X"
+    )
+    assert access.following == ({"s0.k"} if goes_on and guarded else set())
+    assert (access.cycles("s0.k", 16) < 2) == (goes_on and guarded)

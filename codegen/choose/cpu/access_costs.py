@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,7 @@ from tcl.codegen.choose.cpu.costs import (
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES, permuted
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
 from tcl.codegen.loopir.walk import behind_names, dims_of_lets, dims_of_values, walk
@@ -113,6 +116,9 @@ class OperandAccess:
     """The dimensions of results along which the elements that data selects are listed in memory one
     after the other, and nothing is computed of that list. (Along a reduction, elements that are
     added one by one need not be put into lanes.)"""
+    following: frozenset[str] = frozenset()
+    """The dimensions along which it goes on in order from an element that data select, as
+    ``X(Start(n) + k)`` along ``k``."""
 
     def cycles(self, lane: str | None, lanes: int, vectors: int = 1) -> float:
         """To read it once, in all lanes; of so many ``vectors`` side by side, of each."""
@@ -134,6 +140,8 @@ class OperandAccess:
             return WRAPPED_LOAD_CYCLES
         if lanes > 1 and lane in self.in_row:
             return VECTOR_LOAD_CYCLES + SHUFFLE_CYCLES
+        if lanes > 1 and lane in self.following:
+            return VECTOR_LOAD_CYCLES
         if self.scattered and not self.moved and stride != self.itemsize:
             if lanes == 1 or lane not in self.moving:
                 return 2 * SCALAR_LOAD_CYCLES
@@ -400,6 +408,7 @@ def access_of(
         asked=not load.total and _data_decide(nest.point),
         bounded=_bounded(load.ref, nest.point) if computed else frozenset(),
         listed=_listed(program, nest, load.ref),
+        following=_following(layout, load.ref, nest.point),
     )  # fmt: skip
 
 
@@ -413,6 +422,40 @@ def _listed(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef) -> frozenset[
     steps = dict(layout.place(lists[0]).terms)
     results = (d.name for d in nest.dims if not d.reduction)
     return frozenset(d for d in results if provably_equal(steps.get(d, 0), layout.itemsize))
+
+
+def _following(layout: ir.Layout, ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
+    """As of ``OperandAccess``: those that are added, and decide nothing else of the place. Where
+    places are checked, each lane's is found by itself."""
+    axes = zip(ref.subscripts, layout.strides, strict=True)
+    own = [s for s, stride in axes if provably_equal(stride, layout.itemsize)]
+    checked = any(s.check for s in ref.computed)
+    if len(own) != 1 or checked or not isinstance(own[0], ir.Computed):
+        return frozenset()
+    lets, steps, others = {let.name: let.value for let in point.lets}, Counter[str](), list[Any]()
+    pending: list[tuple[ir.Value, int]] = [(own[0].value, 1)]
+    while pending:
+        value, sign = pending.pop()
+        index = index_of(value)
+        if index is not None:
+            steps.update({name: sign * c for name, c in index.terms})
+            continue
+        match value:
+            case ir.Variable(name=name) if name in lets:
+                pending.append((lets[name], sign))
+            case ir.Cast(operand=operand, type=type_) if (
+                type_.is_integral and operand.type.is_integral and type_.bits >= operand.type.bits
+            ):
+                pending.append((operand, sign))
+            case ir.Binary(op="+" | "-" as op, left=left, right=right):
+                pending += [(left, sign), (right, sign if op == "+" else -sign)]
+            case _:
+                others.append(value)
+    others += [s.value for s in ref.computed if s is not own[0]]
+    elsewhere = dims_of_values(others, dims_of_lets(point.lets)).union(
+        dict(layout.place(ref).terms)
+    )
+    return frozenset(name for name, step in steps.items() if step == 1 and name not in elsewhere)
 
 
 def _data_decide(point: ir.Point) -> bool:
