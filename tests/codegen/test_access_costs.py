@@ -51,12 +51,14 @@ def test_a_chunk_touches_what_its_points_select() -> None:
         ("At(At(n)) + k", True),
     ],
 )
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize(
+    "form", ["{0} >= 0 && {0} < N ? X({0}) : 0", "X({0})", "k > 3 ? X({0}) : 0"]
+)
 def test_what_follows_an_element_that_data_select_is_a_vector(
-    place: str, goes_on: bool, guarded: bool
+    place: str, goes_on: bool, form: str
 ) -> None:
-    """Where a condition says that it is there; else each lane's place is checked."""
-    value = f"{place} >= 0 && {place} < N ? X({place}) : 0" if guarded else f"X({place})"
+    """Not where lanes are checked under a condition that does not say that they are there."""
+    value, found_at_once = form.format(place), "k > 3" not in form
     text = f"""float(N) X, int32(N) At) -> (O) {{
         O(n, k) = {value} where k in 0:20, n in 0:9 }}"""
     program = lower(sized(text, (400,), (400,)))
@@ -64,5 +66,5 @@ def test_what_follows_an_element_that_data_select_is_a_vector(
     access = next(
         access_of(program, nest, load) for load in operands(nest.point) if load.ref.tensor == "X"
     )
-    assert access.following == ({"s0.k"} if goes_on and guarded else set())
-    assert (access.cycles("s0.k", 16) < 2) == (goes_on and guarded)
+    assert access.following == ({"s0.k"} if goes_on and found_at_once else set())
+    assert (access.cycles("s0.k", 16) < 2) == (goes_on and found_at_once)

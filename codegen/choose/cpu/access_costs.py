@@ -42,7 +42,13 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.conditions import index_of
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
 from tcl.codegen.loopir.quotients import dims_named, index_at, short_rows
-from tcl.codegen.loopir.walk import behind_names, dims_of_lets, dims_of_values, walk
+from tcl.codegen.loopir.walk import (
+    behind_names,
+    dims_of_lets,
+    dims_of_values,
+    values_of,
+    walk,
+)
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.common.dataclass import dataclass, replace
 from tcl.grammar.sizes.varying import provably_equal, representative
@@ -426,10 +432,11 @@ def _listed(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef) -> frozenset[
 
 def _following(layout: ir.Layout, ref: ir.TensorRef, point: ir.Point) -> frozenset[str]:
     """As of ``OperandAccess``: those that are added, and decide nothing else of the place. Where
-    places are checked, each lane's is found by itself."""
+    places are checked under a condition, each lane's is found by itself."""
     axes = zip(ref.subscripts, layout.strides, strict=True)
     own = [s for s, stride in axes if provably_equal(stride, layout.itemsize)]
-    checked = any(s.check for s in ref.computed)
+    asked = any(isinstance(v, ir.Select) for each in values_of(point) for v in walk(each))
+    checked = asked and any(s.check for s in ref.computed)
     if len(own) != 1 or checked or not isinstance(own[0], ir.Computed):
         return frozenset()
     lets, steps, others = {let.name: let.value for let in point.lets}, Counter[str](), list[Any]()

@@ -141,7 +141,8 @@ class AccessEmitter:
         if any(x == 0 for x in layout.extents):  # nothing that could be touched
             self.addresses.address_of(load.ref, scope, checked)  # what data select is an error
             return self.b.constant(0, memory_type(layout.type))
-        close = self.addresses.near(load.ref, scope)
+        every = checked is None or checked == leading(scope.lanes, scope.active)
+        close = self.addresses.near(load.ref, scope, every=every)
         rows = close if isinstance(close, list) and single else ()
         if rows and (found := self._load_near(rows, load, layout, scope)):
             return found

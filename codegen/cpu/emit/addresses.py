@@ -27,7 +27,6 @@ from tcl.codegen.cpu.llvm.convert import cast
 from tcl.codegen.devices.features import permuted
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.periods import moves_others, wrapped_axes
-from tcl.codegen.loopir.walk import loads
 from tcl.common.dataclass import dataclass, made_often, replace
 from tcl.grammar.sizes.varying import Size, provably_at_least, provably_equal
 from tcl.grammar.syntax.types import INT64, UINT64, ScalarType
@@ -185,17 +184,21 @@ class Addresses:
 
         return Address(first, 0, own, of_lane, places)
 
-    def near(self, ref: ir.TensorRef, scope: Scope) -> Near:
-        """As of ``short_rows.near``, of an element whose place quotients and remainders of indices
-        decide, and no data."""
+    def near(self, ref: ir.TensorRef, scope: Scope, *, every: bool = False) -> Near:
+        """As of ``short_rows.near``, of an element whose place lanes share but for what is known of
+        each. ``every``: all lanes that exist read it, so that subscripts one after the other may be
+        checked at once."""
         computed = {axis: s for axis, s in enumerate(ref.subscripts) if isinstance(s, ir.Computed)}
-        if not computed or any(s.check or any(loads(s.value)) for s in computed.values()):
+        checked = {axis for axis, s in computed.items() if s.check and not self.unchecked}
+        if not computed or (checked and not (every and scope.lanes > 1)):
             return None
         if all(self.parting.parts(s.value, scope) is None for s in computed.values()):
             return None  # nothing is divided
         parts: dict[int, LaneParts] = {}
         for axis, s in computed.items():
             found = self.parting.of(s.value, scope)
+            if found is not None and axis in checked:
+                found = self._checked_at_once(found, ref, axis, s, scope)
             if found is None:
                 return None
             parts[axis] = found
@@ -263,6 +266,41 @@ class Addresses:
             before = fewer(b, scope.lanes, b.intrinsic("umin", rest, number(scope.lanes)))
             return Wrapped(at, before, length * stride, False)
         return None
+
+    def _checked_at_once(
+        self,
+        parts: LaneParts,
+        ref: ir.TensorRef,
+        axis: int,
+        subscript: ir.Computed,
+        scope: Scope,
+    ) -> LaneParts | None:
+        """A subscript whose lanes follow each other; where one of them is outside of the tensor,
+        the first such one is recorded, and lanes begin at the first index. None for others."""
+        b, layout = self.b, self.program.tensor(ref.tensor).layout
+        first, extent, last = layout.origin[axis], layout.extents[axis], scope.active - 1
+        sized = not isinstance(extent, Size) and extent > last
+        in_turn = parts.known is not None and parts.known[: last + 1] == tuple(range(last + 1))
+        if not (sized and in_turn) or subscript.of or subscript.value.type == UINT64:
+            return None
+        name = f"checked {parts.shared} {ref.tensor} {axis} {last}"
+        value = b.known.recall(name)
+        if value is None:
+            at = i64(b, parts.shared)
+            relative = b.binary("sub", at, number(first))
+            outside = b.negation(b.compare("icmp ult", relative, number(extent - last)))
+            self.sites.append(Site(ref.tensor, axis, first, extent, False))
+            site = len(self.sites) - 1
+            before, record, after = b.block, b.new_label("fail"), b.new_label("checked")
+            with b.meeting(after):
+                b.branch_if(outside, record, after)
+                b.start(record)
+                begins = b.compare("icmp ult", relative, number(extent))
+                worst = b.select(begins, number(first + extent), at)
+                b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
+                b.branch(after)
+            value = b.known.remember(name, b.phi([(at, before), (number(first), record)]))
+        return replace(parts, shared=At(value))
 
     def _checked(
         self,
